@@ -859,8 +859,11 @@ fn samples_match_an_analysis_of_all_packets() {
     ]
     .map(|preference| ["-o", preference])
     .concat();
-    let rules: Vec<&str> = Rule::SEVERAL.iter().map(|rule| rule.info().id).collect();
-    let names: Vec<String> = Rule::SEVERAL
+    let rules: Vec<&str> = Rule::MULTI_PACKET
+        .iter()
+        .map(|rule| rule.info().id)
+        .collect();
+    let names: Vec<String> = Rule::MULTI_PACKET
         .iter()
         .map(|rule| rule.filter_name())
         .collect();
@@ -948,7 +951,7 @@ fn samples_match_an_analysis_of_all_packets() {
         Rule::ProxyCnBorder,
         Rule::WanFcnUntrusted,
     ] {
-        let place = Rule::SEVERAL.iter().position(|other| *other == rule);
+        let place = Rule::MULTI_PACKET.iter().position(|other| *other == rule);
         assert!(frames[place.unwrap()] > 3, "{rule}: {frames:?}");
     }
     // Also if the tree is not visible.

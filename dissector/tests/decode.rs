@@ -217,7 +217,7 @@ fn filters_summary_and_findings_match_fcn_wire() {
     let Some(tshark) = with_plugin() else { return };
     let rules: Vec<(Rule, String)> = Rule::ALL
         .iter()
-        .filter(|rule| !Rule::SEVERAL.contains(rule))
+        .filter(|rule| !Rule::MULTI_PACKET.contains(rule))
         .map(|rule| (*rule, expert_field(*rule)))
         .collect();
     let summary = summary_of(None);

@@ -10,7 +10,7 @@ use common::{
     without_ours_captures,
 };
 use fcn_wire::Profile;
-use fcn_wire::emit::{Copied, Encapsulation};
+use fcn_wire::emit::{Encapsulation, MirroredFrame};
 use fcn_wire::finding::Rule;
 use std::path::{Path, PathBuf};
 use xtask::tshark::Tshark;
@@ -321,7 +321,7 @@ fn mirrored_packets_match_like_the_originals() {
     assert!(wanted.len() > 3, "{wanted:?}");
     for encapsulation in Encapsulation::ALL {
         let name = encapsulation.id();
-        let copied = Copied {
+        let mirrored = MirroredFrame {
             encapsulation,
             source: [192, 0, 2, 1].into(),
             destination: [192, 0, 2, 2].into(),
@@ -331,8 +331,8 @@ fn mirrored_packets_match_like_the_originals() {
             at: 0,
         };
         let copies = plain.iter().map(|(bytes, wire_len)| {
-            let mut copy = vec![0; bytes.len() + Copied::MAX_HEADERS];
-            let result = copied.write(bytes, *wire_len, &Profile::DEFAULT, &mut copy);
+            let mut copy = vec![0; bytes.len() + MirroredFrame::MAX_HEADERS];
+            let result = mirrored.write(bytes, *wire_len, &Profile::DEFAULT, &mut copy);
             let (len, wire_len) = result.unwrap().expect("an IP packet");
             copy.truncate(len);
             (copy, wire_len)

@@ -4,7 +4,7 @@
 use fcn_link::file_transmit::Wrap;
 use fcn_tool::quantity;
 use fcn_wire::Profile;
-use fcn_wire::emit::{self, Copied, Encapsulation};
+use fcn_wire::emit::{self, Encapsulation, MirroredFrame};
 use fcn_wire::sflow::{DatagramRepr, FlowSample, Port, RawRepr, Source};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -107,7 +107,7 @@ impl Mirrors {
         };
         let sequence = self.copies.entry(place).or_default();
         *sequence = sequence.wrapping_add(1);
-        let copied = Copied {
+        let mirrored = MirroredFrame {
             encapsulation,
             source: switch(place),
             destination: COLLECTOR,
@@ -117,9 +117,9 @@ impl Mirrors {
             sequence: *sequence,
             at,
         };
-        out.resize(frame.len() + Copied::MAX_HEADERS, 0);
+        out.resize(frame.len() + MirroredFrame::MAX_HEADERS, 0);
         if let Ok(Some((len, wire_len))) =
-            copied.write(frame, wire_len as usize, &self.profile, out)
+            mirrored.write(frame, wire_len as usize, &self.profile, out)
         {
             out.truncate(len);
             return wire_len as u32;
@@ -249,7 +249,7 @@ impl Agent {
         }
         self.octets = self.header.header_len();
         let len = writer.finish();
-        out.resize(LONGEST_DATAGRAM + Copied::MAX_HEADERS, 0);
+        out.resize(LONGEST_DATAGRAM + MirroredFrame::MAX_HEADERS, 0);
         let datagram = datagram.get(..len).unwrap_or_default();
         let written = emit::sflow(self.header.agent, COLLECTOR, datagram, profile, out);
         out.truncate(written.unwrap_or(0));

@@ -29,8 +29,8 @@ fn write(folder: &Path, words: &str, mirror: Option<&str>) -> PathBuf {
     path
 }
 
-/// Switches on a tunnel's path queue by its outer header, to which [`fcn_wire::emit::Copied`] gives
-/// traffic class 0 and no tag.
+/// Switches on a tunnel's path queue by its outer header, to which
+/// [`fcn_wire::emit::MirroredFrame`] gives traffic class 0 and no tag.
 fn put_into_a_tunnel(row: &mut QpRecord) {
     (row.dscp, row.ecn, row.vlan_priority) = (Some(0), Some(Ecn::NotCapable), None);
     row.data_dscp = row.data_packets.map(|_| 0);

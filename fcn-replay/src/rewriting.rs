@@ -5,7 +5,7 @@ use crate::rules::{self, Vary};
 use fcn_link::capture_file::MAX_PACKET;
 use fcn_tool::failure;
 use fcn_tool::quantity::counted;
-use fcn_wire::rewrite::{IcrcWas, LoopVariation, RewriteError, Rules};
+use fcn_wire::rewrite::{LoopVariation, PriorIcrc, RewriteError, Rules};
 use fcn_wire::{LinkType, Profile};
 
 /// Maximum growth of a frame in octets: a VLAN tag and an Ethernet header.
@@ -122,14 +122,14 @@ impl Rewriting {
         if let Some(unopened) = self
             .unopened
             .as_mut()
-            .filter(|_| self.counting && done.unopened)
+            .filter(|_| self.counting && done.may_contain_unmapped)
         {
             *unopened += 1;
         }
         match done.icrc {
             _ if !self.counting => {}
-            IcrcWas::Unrepaired => self.unrepaired += 1,
-            IcrcWas::Bad => self.wrong += 1,
+            PriorIcrc::Unrepaired => self.unrepaired += 1,
+            PriorIcrc::Bad => self.wrong += 1,
             _ => {}
         }
         self.out.get(..done.len).ok_or(Reason::Rewriting)

@@ -8,7 +8,7 @@ mod netns;
 
 use common::{Done, PROGRAM, alone, read, top, totals, truths};
 use fcn_wire::Profile;
-use fcn_wire::emit::{Copied, Encapsulation};
+use fcn_wire::emit::{Encapsulation, MirroredFrame};
 use netns::{End, Options, Pair};
 use pcap::Capture;
 use rustix::process::{Pid, Signal, kill_process};
@@ -216,7 +216,7 @@ fn mirrored_packets_count_like_the_originals() {
         let copies: Vec<Vec<u8>> = (frames.iter())
             .map(|(place, at, frame)| {
                 let exporter = Ipv4Addr::new(192, 0, 2, *place as u8 + 1);
-                let copied = Copied {
+                let copied = MirroredFrame {
                     encapsulation,
                     source: exporter.into(),
                     destination: Ipv4Addr::new(192, 0, 2, 254).into(),
@@ -225,7 +225,7 @@ fn mirrored_packets_count_like_the_originals() {
                     sequence: 1,
                     at: *at,
                 };
-                let mut copy = vec![0; frame.len() + Copied::MAX_HEADERS];
+                let mut copy = vec![0; frame.len() + MirroredFrame::MAX_HEADERS];
                 let result = copied.write(frame, frame.len(), &Profile::DEFAULT, &mut copy);
                 let (len, _) = result.unwrap().expect("an IP packet");
                 copy.truncate(len);

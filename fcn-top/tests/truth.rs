@@ -233,7 +233,10 @@ fn data_packets_and_marks_are_the_ground_truth() {
 
 #[test]
 fn only_intended_violations_are_found() {
-    let several: Vec<_> = Rule::SEVERAL.iter().map(|rule| rule.info().id).collect();
+    let several: Vec<_> = Rule::MULTI_PACKET
+        .iter()
+        .map(|rule| rule.info().id)
+        .collect();
     for (name, truth) in scenarios() {
         let mut wanted: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
         for (frame, rules) in truth["findings"].as_object().into_iter().flatten() {

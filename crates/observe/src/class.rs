@@ -38,7 +38,7 @@ impl Class {
     #[must_use]
     pub fn found<'f>(frame: &'f Frame<'_>) -> Option<(Self, &'f Span)> {
         let (mut priority, mut label) = (None, None);
-        for span in frame.own_spans() {
+        for span in frame.inner_spans() {
             let octets = frame.bytes().get(span.start..)?;
             let traffic_class = match span.layer {
                 Layer::Vlan => {

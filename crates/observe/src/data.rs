@@ -287,7 +287,7 @@ pub fn begins_answer(opcode: Opcode) -> bool {
 }
 
 fn outermost_ecn(frame: &Frame<'_>) -> Option<Ecn> {
-    let headers = frame.own_spans().iter();
+    let headers = frame.inner_spans().iter();
     let headers = headers.filter(|span| matches!(span.layer, Layer::Ipv4 | Layer::Ipv6));
     let mut each = headers.map_while(|ip| {
         let header = frame.bytes().get(ip.start..ip.header_end)?;
@@ -311,7 +311,7 @@ fn outer(frame: &Frame<'_>, inner: usize) -> Option<Outer> {
     let bytes = frame.bytes();
     let word = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
     let mut indicated = false;
-    let around = frame.own_spans().iter();
+    let around = frame.inner_spans().iter();
     for span in around.take_while(|span| span.start < inner) {
         match span.layer {
             Layer::Mpls => {

@@ -321,7 +321,7 @@ impl Signs {
     pub fn from_frame(frame: &Frame<'_>) -> Option<Self> {
         let ip = frame.ip()?;
         let mut mac = Mac::NONE;
-        for span in frame.own_spans() {
+        for span in frame.inner_spans() {
             match span.layer {
                 Layer::Ipv4 | Layer::Ipv6 if span.start == ip.start => break,
                 Layer::Ethernet => mac = Mac::source_of(frame.bytes().get(span.start..)?)?,

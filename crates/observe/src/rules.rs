@@ -1,6 +1,6 @@
 //! Rules that a single packet cannot be shown to break
-//! ([`Rule::SEVERAL`](fcn_wire::Rule::SEVERAL)): checking them takes several packets, or lists of
-//! prefixes.
+//! ([`Rule::MULTI_PACKET`](fcn_wire::Rule::MULTI_PACKET)): checking them takes several packets, or
+//! lists of prefixes.
 
 use crate::access;
 use fcn_wire::pnc::Prefix;

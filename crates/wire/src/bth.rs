@@ -33,7 +33,7 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::fields::{Bits, Values, bits, described, values};
+use crate::fields::{Bits, Values, bits, values, view_fields};
 use crate::finding::{Findings, Rule};
 use crate::header::ICRC_LEN;
 use crate::layer::Layer;
@@ -297,7 +297,7 @@ bits! {
     Qp: |bits| Self(bits as u32), |qp: Self| qp.0.into();
 }
 
-described! {
+view_fields! {
     Bth by octets,
     /// The values of a Base Transport Header.
     BthRepr [BTH_LEN] {

@@ -76,13 +76,13 @@ pub(crate) const fn patched(checksum: u16, delta: u64) -> u16 {
 
 /// UDP checksum of a frame that changes only in part: only that part is summed.
 #[derive(Clone, Debug)]
-pub struct Summed {
+pub struct IncrementalUdpChecksum {
     /// Offset of the checksum; inside one of the ranges.
     at: usize,
     ranges: [Range<usize>; 2],
 }
 
-impl Summed {
+impl IncrementalUdpChecksum {
     /// Creates it for a frame in which no octet outside `ranges` changes, except octets not covered
     /// by the UDP checksum (at `at`, in one of the ranges). Ranges begin at even offsets and do not
     /// overlap.

@@ -35,7 +35,7 @@ use crate::icrc::Verdict;
 use crate::ipv6_ext::next_header;
 use crate::octets::{u8_at, u16_at};
 use crate::profile::{Profile, ROCEV2_PORT};
-use crate::proxy_cn::{Agreement, Family, ProxyCn};
+use crate::proxy_cn::{Family, ProxyCn, TupleMatch};
 use crate::wan_fcn::{WAN_FCN_LEN, WanFcn};
 
 /// Owner of a datagram.
@@ -52,7 +52,7 @@ pub enum Claim {
 
 /// Maximum length of a UDP payload classified as a broken FCN. Other protocols on such a port (RPC,
 /// RADIUS, DNS, SIP) have longer messages; NAT keep-alives of one or two octets are excluded, too.
-pub const WAN_FCN_LONGEST: usize = 8;
+pub const MAX_BROKEN_WAN_FCN_LEN: usize = 8;
 
 /// First of the source ports from which RoCEv2 is sent to spread it over paths: the dynamic ports
 /// (RFC 6335), which are not assigned to any protocol.
@@ -129,7 +129,7 @@ impl Evidence<'_> {
     fn wan_fcn(&self) -> Claim {
         match self.payload_len {
             WAN_FCN_LEN => Claim::Ours,
-            3..=WAN_FCN_LONGEST => Claim::Broken,
+            3..=MAX_BROKEN_WAN_FCN_LEN => Claim::Broken,
             _ => Claim::Others,
         }
     }
@@ -147,7 +147,7 @@ impl Evidence<'_> {
         let tuple = message.five_tuple();
         // Octets that are all the same agree with themselves.
         let filler = tuple.source == tuple.destination && message.reserved() != 0;
-        if message.agreement() != Agreement::Addresses || filler {
+        if message.tuple_match() != TupleMatch::Addresses || filler {
             return self.names_roce(&[message.family()], profile);
         }
         if self.outer_len <= self.outer.max_packet() && parses(message.invoking_packet()) {

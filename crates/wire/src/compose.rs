@@ -27,7 +27,7 @@ use crate::wan_fcn::{WAN_FCN_LEN, WanFcnRepr};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Minimum number of octets after the Ethernet header, without FCS.
-const SHORTEST: usize = 46;
+const MIN_PAYLOAD_LEN: usize = 46;
 /// IPv4 flags: don't fragment.
 const DONT_FRAGMENT: [u8; 2] = [0x40, 0];
 /// Default TTL and hop limit.
@@ -234,7 +234,7 @@ pub enum Part<'a> {
     Icrc(Policy),
     /// Number of octets that follow the written ones, announced like those of
     /// [`Payload`](Self::Payload). No checksum can cover them. Allowed only as the last part.
-    Behind {
+    Trailing {
         /// EtherType; below 1536 an IEEE 802.3 length is written instead.
         ether_type: u16,
         /// IP protocol number.
@@ -293,12 +293,12 @@ impl Part<'_> {
 
 /// Numbers by which the preceding part announces a part.
 #[derive(Clone, Copy)]
-struct Announced {
+struct NextProtocol {
     ether_type: u16,
     protocol: u8,
 }
 
-impl Announced {
+impl NextProtocol {
     const fn new(ether_type: u16, protocol: u8) -> Self {
         Self {
             ether_type,
@@ -314,7 +314,7 @@ impl Announced {
     fn in_tunnel(self, layer: Layer) -> Result<[u8; 2]> {
         match (self.ether_type, self.protocol) {
             (0, next_header::ETHERNET) => Ok(gre::ETHERNET.to_be_bytes()),
-            (0..ethernet::LEAST_TYPE, _) => Err(not_carried(layer, self.ether_type)),
+            (0..ethernet::LEAST_TYPE, _) => Err(unsupported_payload(layer, self.ether_type)),
             (ether_type, _) => Ok(ether_type.to_be_bytes()),
         }
     }
@@ -342,7 +342,7 @@ pub fn packet(parts: &[Part<'_>], profile: &Profile) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Returns the length of the packet of `parts`, without the octets [`Behind`](Part::Behind) it.
+/// Returns the length of the packet of `parts`, without [`Trailing`](Part::Trailing) octets.
 #[must_use]
 pub fn len(parts: &[Part<'_>], profile: &Profile) -> usize {
     parts.iter().map(|part| part.len(profile)).sum()
@@ -357,7 +357,7 @@ pub fn write(parts: &[Part<'_>], profile: &Profile, out: &mut [u8]) -> Result<us
     let out = out
         .get_mut(..need)
         .ok_or_else(|| Error::buffer(Layer::Payload, need, have))?;
-    let mut next = Announced::ip(next_header::NONE);
+    let mut next = NextProtocol::ip(next_header::NONE);
     let mut pending = Pending::default();
     let (mut at, mut behind) = (need, 0);
     // Inside out: a header's length fields depend on the following parts.
@@ -369,7 +369,7 @@ pub fn write(parts: &[Part<'_>], profile: &Profile, out: &mut [u8]) -> Result<us
         };
         next = part.emit(place, inner, next, profile)?;
         match *part {
-            Part::Behind { len, .. } => behind = len,
+            Part::Trailing { len, .. } => behind = len,
             Part::Udp { checksum, .. } => {
                 pending.udp = at;
                 let wanted = checksum == UdpChecksum::Compute;
@@ -492,12 +492,12 @@ impl Part<'_> {
             Self::Cnp(_) => CNP_BODY_LEN,
             Self::ProxyCn(repr) => repr.buffer_len(),
             Self::WanFcn(_) => WAN_FCN_LEN,
-            Self::Pfc(_) => SHORTEST,
+            Self::Pfc(_) => MIN_PAYLOAD_LEN,
             Self::Bytes(bytes) | Self::Payload { bytes, .. } | Self::RawExtension(_, bytes) => {
                 bytes.len()
             }
             Self::Icrc(_) => ICRC_LEN,
-            Self::Behind { .. } => 0,
+            Self::Trailing { .. } => 0,
         }
     }
 
@@ -507,9 +507,9 @@ impl Part<'_> {
         &self,
         out: &mut [u8],
         inner: usize,
-        next: Announced,
+        next: NextProtocol,
         profile: &Profile,
-    ) -> Result<Announced> {
+    ) -> Result<NextProtocol> {
         Ok(match *self {
             Self::Ethernet {
                 source,
@@ -524,7 +524,7 @@ impl Part<'_> {
                     ether_type => ether_type.to_be_bytes(),
                 };
                 put(out, ethernet::TYPE, &ether_type);
-                Announced::ip(next_header::ETHERNET)
+                NextProtocol::ip(next_header::ETHERNET)
             }
             Self::Vlan {
                 id,
@@ -535,7 +535,7 @@ impl Part<'_> {
                 within(Layer::Vlan, "VID", id.into(), 0x0FFF, "0 to 4095")?;
                 put(out, 0, &(u16::from(priority) << 13 | id).to_be_bytes());
                 put(out, ethernet::TAG_TYPE, &next.ether_type.to_be_bytes());
-                Announced::new(tag_type(service), next_header::NONE)
+                NextProtocol::new(tag_type(service), next_header::NONE)
             }
             Self::Mpls {
                 label,
@@ -548,7 +548,7 @@ impl Part<'_> {
                     | bottom << 8
                     | u32::from(ttl);
                 put(out, 0, &entry.to_be_bytes());
-                Announced::new(ethernet::MPLS, next_header::MPLS)
+                NextProtocol::new(ethernet::MPLS, next_header::MPLS)
             }
             Self::Ipv4 {
                 source,
@@ -575,7 +575,7 @@ impl Part<'_> {
                 put(out, ipv4::LEN, options);
                 let checksum = checksum::internet(&[out]);
                 put(out, ipv4::CHECKSUM, &checksum.to_be_bytes());
-                Announced::new(ethernet::IPV4, next_header::IPV4)
+                NextProtocol::new(ethernet::IPV4, next_header::IPV4)
             }
             Self::Ipv6 {
                 source,
@@ -594,17 +594,17 @@ impl Part<'_> {
                 put(out, ipv6::NEXT, &[next.protocol, hop_limit]);
                 put(out, ipv6::SOURCE, &source.octets());
                 put(out, ipv6::DESTINATION, &destination.octets());
-                Announced::new(ethernet::IPV6, next_header::IPV6)
+                NextProtocol::new(ethernet::IPV6, next_header::IPV6)
             }
             Self::HopByHop(options) => {
                 let writer = OptionsWriter::new(Layer::HopByHop, out);
                 write_options(options, profile, writer)?.finish(next.protocol)?;
-                Announced::ip(next_header::HOP_BY_HOP)
+                NextProtocol::ip(next_header::HOP_BY_HOP)
             }
             Self::DestinationOptions(options) => {
                 let writer = OptionsWriter::new(Layer::DestinationOptions, out);
                 write_options(options, profile, writer)?.finish(next.protocol)?;
-                Announced::ip(next_header::DESTINATION_OPTIONS)
+                NextProtocol::ip(next_header::DESTINATION_OPTIONS)
             }
             Self::SegmentRouting { left, segments } => {
                 let units = segments.len() * 2;
@@ -618,19 +618,19 @@ impl Part<'_> {
                 for (number, segment) in segments.iter().enumerate() {
                     put(out, routing::SEGMENTS + 16 * number, &segment.octets());
                 }
-                Announced::ip(next_header::ROUTING)
+                NextProtocol::ip(next_header::ROUTING)
             }
             Self::Fragment { offset, more, id } => {
                 let field = offset & 0xFFF8 | u16::from(more);
                 put(out, 0, &[next.protocol, 0]);
                 put(out, fragment::OFFSET, &field.to_be_bytes());
                 put(out, fragment::IDENTIFICATION, &id.to_be_bytes());
-                Announced::ip(next_header::FRAGMENT)
+                NextProtocol::ip(next_header::FRAGMENT)
             }
             Self::RawExtension(number, raw) => {
                 put(out, 0, raw);
                 put(out, 0, &[next.protocol]);
-                Announced::ip(number)
+                NextProtocol::ip(number)
             }
             Self::Udp {
                 source,
@@ -647,7 +647,7 @@ impl Part<'_> {
                     &u16_len(Layer::Udp, field, udp::LEN + inner)?,
                 );
                 put(out, udp::CHECKSUM, &[0; 2]);
-                Announced::ip(next_header::UDP)
+                NextProtocol::ip(next_header::UDP)
             }
             Self::Tcp {
                 source,
@@ -666,13 +666,13 @@ impl Part<'_> {
                 put(out, tcp::DATA_OFFSET, &[0x50, 0x10 | u8::from(push) << 3]);
                 put(out, tcp::WINDOW, &window.to_be_bytes());
                 put(out, tcp::CHECKSUM, &[0; 4]);
-                Announced::ip(next_header::TCP)
+                NextProtocol::ip(next_header::TCP)
             }
             Self::Icmpv6 { kind, rest } => {
                 put(out, 0, &kind);
                 put(out, icmp::CHECKSUM, &[0; 2]);
                 put(out, 4, &rest.to_be_bytes());
-                Announced::ip(next_header::ICMPV6)
+                NextProtocol::ip(next_header::ICMPV6)
             }
             Self::Vxlan { vni } => {
                 put(out, 0, &[udp::VXLAN_FLAG, 0, 0, 0]);
@@ -686,7 +686,7 @@ impl Part<'_> {
                     (ethernet::IPV6, _) => vxlan_gpe::IPV6,
                     (_, next_header::ETHERNET) => vxlan_gpe::ETHERNET,
                     (_, next_header::MPLS) => vxlan_gpe::MPLS,
-                    (other, _) => return Err(not_carried(Layer::VxlanGpe, other)),
+                    (other, _) => return Err(unsupported_payload(Layer::VxlanGpe, other)),
                 };
                 put(out, vxlan_gpe::FLAGS, &[vxlan_gpe::DATA, 0, 0, number]);
                 put_u24(out, vxlan_gpe::VNI, vni);
@@ -735,11 +735,11 @@ impl Part<'_> {
                 }
                 put(out, gre::FLAGS, &flags.to_be_bytes());
                 put(out, gre::TYPE, &next.in_tunnel(Layer::Gre)?);
-                Announced::ip(next_header::GRE)
+                NextProtocol::ip(next_header::GRE)
             }
             Self::Erspan(header) => {
                 header.emit(out);
-                Announced::new(header.protocol_type(), next_header::NONE)
+                NextProtocol::new(header.protocol_type(), next_header::NONE)
             }
             Self::Bth(repr) => copied(out, &repr.to_bytes(), next),
             Self::Reth(header) => copied(out, &header.to_bytes(), next),
@@ -751,7 +751,7 @@ impl Part<'_> {
             Self::Pfc(repr) => {
                 out.fill(0);
                 put(out, 0, &repr.to_bytes());
-                Announced::new(ETHERTYPE_MAC_CONTROL, next_header::NONE)
+                NextProtocol::new(ETHERTYPE_MAC_CONTROL, next_header::NONE)
             }
             Self::Bytes(bytes) => copied(out, bytes, next),
             Self::Icrc(_) => copied(out, &[0; ICRC_LEN], next),
@@ -759,18 +759,18 @@ impl Part<'_> {
                 ether_type,
                 protocol,
                 bytes,
-            } => copied(out, bytes, Announced::new(ether_type, protocol)),
-            Self::Behind {
+            } => copied(out, bytes, NextProtocol::new(ether_type, protocol)),
+            Self::Trailing {
                 ether_type,
                 protocol,
                 ..
-            } => Announced::new(ether_type, protocol),
+            } => NextProtocol::new(ether_type, protocol),
         })
     }
 }
 
 /// Returns the error for a tunnel without a number for its payload.
-fn not_carried(layer: Layer, ether_type: u16) -> Error {
+fn unsupported_payload(layer: Layer, ether_type: u16) -> Error {
     let (field, expected) = ("payload's EtherType", "one that the tunnel carries");
     Error::value(layer, 0, field, ether_type.into(), expected)
 }
@@ -824,9 +824,9 @@ fn room<const N: usize>(out: &mut [u8]) -> Result<&mut [u8; N]> {
         .ok_or_else(|| Error::buffer(Layer::Payload, N, have))
 }
 
-fn copied(out: &mut [u8], bytes: &[u8], announced: Announced) -> Announced {
+fn copied(out: &mut [u8], bytes: &[u8], next: NextProtocol) -> NextProtocol {
     put(out, 0, bytes);
-    announced
+    next
 }
 
 fn write_options<'w>(

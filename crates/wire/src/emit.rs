@@ -216,7 +216,7 @@ pub fn sflow(
 
 /// A mirrored copy of a frame, sent from a mirror to a collector.
 #[derive(Clone, Copy, Debug)]
-pub struct Copied {
+pub struct MirroredFrame {
     /// Encapsulation of the copy.
     pub encapsulation: Encapsulation,
     /// Mirror's address.
@@ -234,7 +234,7 @@ pub struct Copied {
     pub at: u64,
 }
 
-impl Copied {
+impl MirroredFrame {
     /// Maximum number of octets before the frame.
     pub const MAX_HEADERS: usize = 128;
 
@@ -289,7 +289,7 @@ impl Copied {
                 protocol,
                 bytes,
             },
-            Part::Behind {
+            Part::Trailing {
                 ether_type,
                 protocol,
                 len: behind,

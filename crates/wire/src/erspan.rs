@@ -22,7 +22,7 @@
 //! ```
 
 use crate::error::Result;
-use crate::fields::{Bits, Place, Value, Values, bits, values};
+use crate::fields::{Bits, FieldPosition, Value, Values, bits, values};
 use crate::header::{erspan as field, gre};
 use crate::octets::{array, put, u32_at};
 use std::net::IpAddr;
@@ -135,11 +135,11 @@ bits! {
 
 /// The platform-specific octets, if the flag at that position is set.
 impl Value for Option<[u8; field::PLATFORM_LEN]> {
-    fn read(data: &[u8], places: &[Place]) -> Self {
+    fn read(data: &[u8], places: &[FieldPosition]) -> Self {
         bool::read(data, places).then(|| array(data, field::LEN_3))
     }
 
-    fn write(&self, data: &mut [u8], places: &[Place]) {
+    fn write(&self, data: &mut [u8], places: &[FieldPosition]) {
         self.is_some().write(data, places);
         put(
             data,
@@ -148,7 +148,7 @@ impl Value for Option<[u8; field::PLATFORM_LEN]> {
         );
     }
 
-    fn check(&self, _: &'static str, _: &[Place]) -> Result<()> {
+    fn check(&self, _: &'static str, _: &[FieldPosition]) -> Result<()> {
         Ok(())
     }
 }

@@ -37,7 +37,7 @@
 use crate::error::{Error, Result};
 use crate::finding::{Findings, Rule};
 use crate::ioam::{IoamOption, OPTION_PREFIX_LEN, Trace};
-use crate::ip::can_be_a_node;
+use crate::ip::is_node_address;
 use crate::ipv6_ext::{Ipv6Option, OptionsWriter};
 use crate::layer::Layer;
 use crate::profile::Profile;
@@ -200,7 +200,7 @@ impl<'a> FastCnpRepr<'a> {
                 }
             }
         }
-        if !can_be_a_node(option.original_destination().into()) {
+        if !is_node_address(option.original_destination().into()) {
             findings.push(
                 Rule::FastCnpOriginal,
                 data_at + option.address_at(data.len()),

@@ -2,7 +2,7 @@
 //!
 //! All tools take severity, text and section from here: the dissector for expert info, the monitor
 //! for events and audit lines. The code of each format (`check` of each view) detects broken rules.
-//! The rules in [`Rule::SEVERAL`] need more data than the bytes of one packet.
+//! The rules in [`Rule::MULTI_PACKET`] need more data than the bytes of one packet.
 
 use crate::draft::{bgp_nhc, fast_cnp, proxy_cn, wan_fcn};
 use crate::identified;
@@ -283,7 +283,7 @@ rules! {
 impl Rule {
     /// Rules that one packet's bytes cannot break: they need several packets, or a list of the
     /// nodes' roles.
-    pub const SEVERAL: &'static [Self] = &[
+    pub const MULTI_PACKET: &'static [Self] = &[
         Self::ClassWithData,
         Self::ClassSeveral,
         Self::FastCnpRate,

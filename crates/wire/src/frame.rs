@@ -132,10 +132,10 @@ impl Datagram<'_> {
         }
         match (self.ip.source, self.ip.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
-                self.is_wrong_between([&source.octets(), &destination.octets()])
+                self.checksum_mismatches([&source.octets(), &destination.octets()])
             }
             (IpAddr::V6(source), IpAddr::V6(destination)) => {
-                self.is_wrong_between([&source.octets(), &destination.octets()])
+                self.checksum_mismatches([&source.octets(), &destination.octets()])
             }
             _ => false,
         }
@@ -143,7 +143,7 @@ impl Datagram<'_> {
 
     /// Returns true if the checksum is neither that of the datagram between `addresses` nor the sum
     /// of its pseudo-header.
-    fn is_wrong_between(&self, addresses: [&[u8]; 2]) -> bool {
+    fn checksum_mismatches(&self, addresses: [&[u8]; 2]) -> bool {
         let len = udp::LEN + self.payload_len;
         let mut header = [0; udp::LEN];
         put(&mut header, udp::SOURCE, &self.source_port.to_be_bytes());
@@ -185,7 +185,7 @@ pub enum Upper<'a> {
 /// needed. The small integers suffice: a frame has at most [`MAX_LAYERS`] layers, and a header at
 /// most [`MAX_OPTIONS_HEADER`] octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Noted {
+struct RecordedOptions {
     /// Index of the first options header among the layers; beyond the last layer if there is none.
     first: u8,
     /// Index of the header with the first Fast CNP option; beyond the last layer if there is none.
@@ -196,7 +196,7 @@ struct Noted {
     overrun: bool,
 }
 
-impl Noted {
+impl RecordedOptions {
     const NONE: Self = Self {
         first: MAX_LAYERS as u8,
         fast_cnp: MAX_LAYERS as u8,
@@ -220,7 +220,7 @@ pub struct Frame<'a> {
     profile: &'a Profile,
     spans: ArrayVec<Span, MAX_LAYERS>,
     ip: Option<Ip>,
-    options: Noted,
+    options: RecordedOptions,
     mirror: Option<Mirror>,
     upper: Upper<'a>,
     roce: bool,
@@ -231,11 +231,11 @@ pub struct Frame<'a> {
     /// continues within the carrier.
     overlong: Option<Error>,
     /// Offset of the first such field in the innermost packet's IP and UDP headers.
-    beyond: Option<usize>,
+    overlong_at: Option<usize>,
     /// IP or UDP of the innermost packet states no length.
-    unstated: bool,
+    length_unstated: bool,
     /// A mirror has truncated the packet without indicating it.
-    cut_copy: bool,
+    truncated_copy: bool,
 }
 
 impl<'a> Frame<'a> {
@@ -246,11 +246,11 @@ impl<'a> Frame<'a> {
     #[must_use]
     pub fn parse(bytes: &'a [u8], wire_len: usize, link: LinkType, profile: &'a Profile) -> Self {
         let mut frame = Self::empty(profile);
-        frame.renew(bytes, wire_len, link);
+        frame.reparse(bytes, wire_len, link);
         frame
     }
 
-    /// Creates an empty frame to be filled by [`renew`](Self::renew).
+    /// Creates an empty frame to be filled by [`reparse`](Self::reparse).
     // Always inlined, so that the frame is constructed in place.
     #[inline(always)]
     #[must_use]
@@ -261,28 +261,28 @@ impl<'a> Frame<'a> {
             profile,
             spans: ArrayVec::new(),
             ip: None,
-            options: Noted::NONE,
+            options: RecordedOptions::NONE,
             mirror: None,
             upper: Upper::Other,
             roce: false,
             icrc: None,
             end: End::Complete,
             overlong: None,
-            beyond: None,
-            unstated: false,
-            cut_copy: false,
+            overlong_at: None,
+            length_unstated: false,
+            truncated_copy: false,
         }
     }
 
     /// Parses another frame in place. A `Frame` is large; reusing it avoids moving frames that are
     /// processed together.
     #[inline]
-    pub fn renew(&mut self, bytes: &'a [u8], wire_len: usize, link: LinkType) {
+    pub fn reparse(&mut self, bytes: &'a [u8], wire_len: usize, link: LinkType) {
         self.bytes = bytes;
         self.wire_len = wire_len.max(bytes.len());
         self.spans.clear();
         self.ip = None;
-        self.options = Noted::NONE;
+        self.options = RecordedOptions::NONE;
         self.mirror = None;
         self.upper = Upper::Other;
         self.roce = false;
@@ -296,15 +296,15 @@ impl<'a> Frame<'a> {
     /// Clears what was recorded about the lengths of the outer packet when an inner one begins.
     #[inline]
     const fn enter_ip(&mut self) {
-        self.beyond = None;
-        self.unstated = false;
+        self.overlong_at = None;
+        self.length_unstated = false;
     }
 
     /// Returns true if a packet in a tunnel is longer than the tunnel: the copy of a mirror that
     /// truncated it without indicating it.
     #[must_use]
-    pub const fn is_cut_copy(&self) -> bool {
-        self.cut_copy
+    pub const fn is_truncated_copy(&self) -> bool {
+        self.truncated_copy
     }
 
     /// Returns the captured octets. If a mirror truncated its copy of a frame, these end with the
@@ -356,8 +356,8 @@ impl<'a> Frame<'a> {
     /// an extension header that ends after it. IPv6 options' lengths are handled elsewhere.
     pub(crate) fn contradicting_length(&self) -> Option<usize> {
         let ip = self.ip?;
-        if self.beyond.is_some() {
-            return self.beyond;
+        if self.overlong_at.is_some() {
+            return self.overlong_at;
         }
         let stated = ip.start
             + match ip.source.is_ipv4() {
@@ -389,7 +389,7 @@ impl<'a> Frame<'a> {
     /// well-formed or not, or a packet with a Fast CNP option, even in a header that is longer than
     /// its packet.
     #[must_use]
-    pub fn is_ours(&self) -> bool {
+    pub fn is_checked(&self) -> bool {
         let overruns = |e: &Error| {
             let rest = self.bytes.get(e.offset..).unwrap_or_default();
             matches!(e.layer, Layer::HopByHop | Layer::DestinationOptions)
@@ -398,13 +398,13 @@ impl<'a> Frame<'a> {
         };
         self.is_roce()
             || matches!(&self.end, End::Malformed(e) if overruns(e))
-            || self.options.fast_cnp != Noted::NONE.fast_cnp
+            || self.options.fast_cnp != RecordedOptions::NONE.fast_cnp
             || (self.datagram())
                 .is_some_and(|datagram| datagram.claim(self.profile) != Claim::Others)
     }
 
     /// Returns where the walk stopped, regardless of length fields that exceed their carriers.
-    pub(crate) const fn stop(&self) -> End {
+    pub(crate) const fn walk_end(&self) -> End {
         self.end
     }
 
@@ -427,7 +427,7 @@ impl<'a> Frame<'a> {
     /// is one.
     #[inline]
     #[must_use]
-    pub fn own_spans(&self) -> &[Span] {
+    pub fn inner_spans(&self) -> &[Span] {
         let Some(mirror) = &self.mirror else {
             return &self.spans;
         };
@@ -512,7 +512,7 @@ impl<'a> Frame<'a> {
     /// Returns true if `datagram`, of the innermost packet, proves to be RoCEv2.
     #[inline(never)]
     fn proves_roce(&mut self, datagram: &Datagram<'_>) -> bool {
-        let has_fast_cnp = self.options.fast_cnp != Noted::NONE.fast_cnp;
+        let has_fast_cnp = self.options.fast_cnp != RecordedOptions::NONE.fast_cnp;
         let mut verdict = None;
         let proved = proves_roce(datagram.payload, datagram.payload_len, has_fast_cnp, || {
             *verdict.insert(self.verdict(datagram))
@@ -523,7 +523,7 @@ impl<'a> Frame<'a> {
 
     /// Records the options header located last, whether it has a Fast CNP option, and whether an
     /// option runs past it. The options are read later.
-    fn note_options(&mut self, header: &ExtHeader) {
+    fn record_options(&mut self, header: &ExtHeader) {
         let (place, profile) = ((self.spans.len() - 1) as u8, self.profile);
         let mut noted = self.options;
         noted.first = noted.first.min(place);
@@ -618,7 +618,7 @@ impl<'a> Frame<'a> {
     fn verdict(&self, datagram: &Datagram<'_>) -> Verdict {
         // The lengths of outer packets are checked elsewhere. If a length is not stated, the range
         // that the ICRC covers is unknown.
-        let unclear = self.beyond.is_some() || self.unstated || self.options.overrun;
+        let unclear = self.overlong_at.is_some() || self.length_unstated || self.options.overrun;
         if unclear || !datagram.is_whole() {
             return Verdict::Unchecked;
         }

@@ -149,7 +149,7 @@ pub(crate) mod vxlan_gpe {
     /// Header length in octets.
     pub const LEN: usize = 8;
     /// Flags that identify the header as VXLAN-GPE: version (2 bits), I, P, O.
-    pub const TELLING: u8 = 0x3D;
+    pub const IDENTIFYING_MASK: u8 = 0x3D;
     /// Flags set in a header that carries data: I (network identifier present), P (next protocol
     /// present).
     pub const DATA: u8 = 0x0C;
@@ -200,7 +200,7 @@ pub(crate) mod gtp_u {
     /// Length of the optional fields, in octets; either all or none are present.
     pub const OPTIONAL_LEN: usize = 4;
     /// Mask of version and protocol type in the flags.
-    pub const TELLING: u8 = 0xF0;
+    pub const IDENTIFYING_MASK: u8 = 0xF0;
     /// Expected value under that mask: version 1, GTP.
     pub const VERSION_1: u8 = 0x30;
     /// Flags of the optional fields: extension header, sequence number, N-PDU number.
@@ -233,7 +233,7 @@ pub(crate) mod gre {
     pub const SEQUENCE_PRESENT: u16 = 0x1000;
     /// Bits for which a receiver without support for RFC 1701 drops the packet, and the version,
     /// which is 0.
-    pub const REFUSED: u16 = 0x4C07;
+    pub const UNSUPPORTED_BITS: u16 = 0x4C07;
     /// EtherType of an Ethernet frame.
     pub const ETHERNET: u16 = 0x6558;
     /// EtherType of ERSPAN types I and II.

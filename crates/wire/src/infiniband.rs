@@ -57,7 +57,7 @@ const ERF_TYPE: usize = 8;
 const ERF_WIRE_LEN: usize = 14;
 /// Flag in the type, or in the first octet of an extension header: another extension header
 /// follows.
-const ERF_MORE: u8 = 0x80;
+const ERF_EXTENSION_FLAG: u8 = 0x80;
 
 /// Content of an ERF record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,13 +88,13 @@ impl Erf {
         let fixed: &[u8; ERF_LEN] = bytes.first_chunk().ok_or(ERF_LEN)?;
         let kind = u8_at(fixed, ERF_TYPE);
         let mut len = ERF_LEN;
-        let mut more = kind & ERF_MORE != 0;
+        let mut more = kind & ERF_EXTENSION_FLAG != 0;
         while more && len < ERF_LEN + ERF_EXTENSIONS * ERF_EXTENSION {
             let first = *bytes.get(len).ok_or(len + ERF_EXTENSION)?;
             len += ERF_EXTENSION;
-            more = first & ERF_MORE != 0;
+            more = first & ERF_EXTENSION_FLAG != 0;
         }
-        let record = match kind & !ERF_MORE {
+        let record = match kind & !ERF_EXTENSION_FLAG {
             // Plain, coloured, with a hash, and with both.
             2 | 11 | 16 | 20 => Record::Ethernet,
             21 => Record::InfiniBand,

@@ -52,7 +52,7 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::fields::{Bits, Values, bits, described, values};
+use crate::fields::{Bits, Values, bits, values, view_fields};
 use crate::finding::{Findings, Rule};
 use crate::layer::Layer;
 use crate::octets::{put, put_u24, u16_at, u32_at, u64_at};
@@ -79,7 +79,7 @@ const OVERFLOW: u8 = 8;
 /// Returns the error for a length in the trace header, in 4-octet units, that contradicts the
 /// trace.
 #[cold]
-const fn lies(field: &'static str, value: usize, min: usize, max: usize) -> Error {
+const fn length_error(field: &'static str, value: usize, min: usize, max: usize) -> Error {
     Error::length(Layer::Ioam, field::LENGTHS, field, value, min, max)
 }
 
@@ -321,7 +321,7 @@ impl<'a> Trace<'a> {
         let remaining = usize::from(self.remaining_len());
         match self.opt_type {
             OptType::Preallocated if remaining * 4 > list => {
-                Err(lies("RemainingLen", remaining, 0, list / 4))
+                Err(length_error("RemainingLen", remaining, 0, list / 4))
             }
             OptType::Preallocated => Ok(remaining * 4),
             _ => Ok(0),
@@ -335,9 +335,10 @@ impl<'a> Trace<'a> {
         let (trace_type, node_len) = (self.trace_type(), self.node_len().into());
         let (end, expected) = (self.bytes.len(), trace_type.node_len());
         let (at, failed) = match self.free_len() {
-            Ok(free) if TRACE_HEADER_LEN + free < end && node_len != expected => {
-                (end, Some(lies("NodeLen", node_len, expected, expected)))
-            }
+            Ok(free) if TRACE_HEADER_LEN + free < end && node_len != expected => (
+                end,
+                Some(length_error("NodeLen", node_len, expected, expected)),
+            ),
             Ok(free) => (TRACE_HEADER_LEN + free, None),
             Err(e) => (end, Some(e)),
         };
@@ -427,7 +428,7 @@ impl<'a> Iterator for Nodes<'a> {
         }
         self.at = self.bytes.len();
         if len == 0 {
-            return Some(Err(lies("NodeLen", 0, 1, 31)));
+            return Some(Err(length_error("NodeLen", 0, 1, 31)));
         }
         let Some(bytes) = rest.get(..len) else {
             return Some(Err(Error::short(Layer::Ioam, len, rest.len()).at(offset)));
@@ -639,7 +640,7 @@ bits! {
     TraceType: |bits| Self(bits as u32), |kind: Self| kind.0.into();
 }
 
-described! {
+view_fields! {
     Trace by bytes,
     /// Header of a trace.
     TraceRepr [TRACE_HEADER_LEN] {
@@ -756,7 +757,7 @@ impl NodeValues<'_> {
 
 /// Returns the trace type, the number of free octets, and the length of one more node's data.
 /// `None` if there is no data, or no space for it; in the latter case Overflow is set.
-fn room_for(
+fn space_for(
     values: &NodeValues<'_>,
     opt_type: OptType,
     bytes: &mut [u8],
@@ -781,7 +782,7 @@ fn room_for(
 }
 
 /// Subtracts `need` octets from the free space.
-fn take_room(bytes: &mut [u8], need: usize) {
+fn consume_space(bytes: &mut [u8], need: usize) {
     let left = u16_at(bytes, field::LENGTHS) - (need / 4) as u16;
     put(bytes, field::LENGTHS, &left.to_be_bytes());
 }
@@ -795,13 +796,13 @@ fn take_room(bytes: &mut [u8], need: usize) {
 /// Fails if the trace is shorter than the header, RemainingLen exceeds the list, or a snapshot
 /// cannot be written.
 pub fn fill_preallocated(bytes: &mut [u8], values: &NodeValues<'_>) -> Result<bool> {
-    let Some((trace_type, free, need)) = room_for(values, OptType::Preallocated, bytes)? else {
+    let Some((trace_type, free, need)) = space_for(values, OptType::Preallocated, bytes)? else {
         return Ok(false);
     };
     let at = TRACE_HEADER_LEN + free - need;
     let room = bytes.get_mut(at..at + need).unwrap_or_default();
     values.emit(trace_type, room).map_err(|e| e.at(at))?;
-    take_room(bytes, need);
+    consume_space(bytes, need);
     Ok(true)
 }
 
@@ -813,13 +814,13 @@ pub fn fill_preallocated(bytes: &mut [u8], values: &NodeValues<'_>) -> Result<bo
 /// # Errors
 /// Fails if the trace is shorter than the header or a snapshot cannot be written.
 pub fn append_incremental(bytes: &mut Vec<u8>, values: &NodeValues<'_>) -> Result<bool> {
-    let Some((trace_type, _, need)) = room_for(values, OptType::Incremental, bytes)? else {
+    let Some((trace_type, _, need)) = space_for(values, OptType::Incremental, bytes)? else {
         return Ok(false);
     };
     let mut data = vec![0; need];
     values.emit(trace_type, &mut data)?;
     bytes.splice(TRACE_HEADER_LEN..TRACE_HEADER_LEN, data);
-    take_room(bytes, need);
+    consume_space(bytes, need);
     Ok(true)
 }
 

@@ -41,7 +41,7 @@ impl Ip {
 
 /// Returns true if `address` can be that of a single node, reachable from another one.
 #[must_use]
-pub const fn can_be_a_node(address: IpAddr) -> bool {
+pub const fn is_node_address(address: IpAddr) -> bool {
     !(address.is_unspecified() || address.is_multicast() || address.is_loopback())
 }
 

@@ -38,7 +38,7 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::fields::{Values, described, values};
+use crate::fields::{Values, values, view_fields};
 use crate::layer::Layer;
 
 /// Length of a MAD in octets: fixed, for every class (InfiniBand volume 1 section 13.4.1).
@@ -102,7 +102,7 @@ impl<'a> Mad<'a> {
     }
 }
 
-described! {
+view_fields! {
     Mad by as_bytes,
     /// Values of a MAD header.
     MadRepr [MAD_HEADER_LEN] {

@@ -14,7 +14,7 @@ use crate::header::{ICRC_LEN, ipv6, udp};
 use crate::icrc::Verdict;
 use crate::infiniband;
 use crate::ioam::{IoamOption, Trace};
-use crate::ip::can_be_a_node;
+use crate::ip::is_node_address;
 use crate::ipv6_ext::{Ipv6Option, Options};
 use crate::layer::Layer;
 use crate::pfc::{self, Pfc};
@@ -148,7 +148,7 @@ impl<'a> Frame<'a> {
     /// Returns true if the innermost packet has an option that is not in the profile, and whose
     /// type makes nodes that do not recognise it discard the packet (RFC 8200 section 4.2).
     #[must_use]
-    pub fn demands_discarding(&self) -> bool {
+    pub fn has_discard_option(&self) -> bool {
         let profile = self.profile();
         let is_known = |kind| {
             profile.is_fast_cnp(kind)
@@ -214,7 +214,7 @@ impl<'a> Frame<'a> {
     /// Checks like [`check`](Self::check), with the state of the BGP session to which the packet
     /// may belong.
     pub fn check_in_session(&self, icrc: IcrcCheck, session: Session, findings: &mut Findings) {
-        self.check_around(findings);
+        self.check_enclosing_headers(findings);
         self.check_options(findings);
         match self.upper() {
             Upper::Udp(datagram) => self.check_datagram(datagram, icrc, findings),
@@ -228,11 +228,11 @@ impl<'a> Frame<'a> {
 
     /// Adds the rules that IP and UDP around one of our messages break: lengths, and the checksum
     /// of a notification in UDP.
-    pub fn check_around(&self, findings: &mut Findings) {
-        if let Some(at) = self.contradicting_length().filter(|_| self.is_ours()) {
+    pub fn check_enclosing_headers(&self, findings: &mut Findings) {
+        if let Some(at) = self.contradicting_length().filter(|_| self.is_checked()) {
             findings.push(Rule::PacketLength, at, 2);
         }
-        if self.has_overrunning_option() && self.is_ours() {
+        if self.has_overrunning_option() && self.is_checked() {
             self.check_foreign_overrun(findings);
         }
         let Some(datagram) = self.datagram() else {
@@ -343,7 +343,7 @@ impl<'a> Frame<'a> {
     }
 
     fn check_fast_cnp(&self, message: &FastCnpMessage<'a>, at: usize, findings: &mut Findings) {
-        let not_cnp = match (message.bth, self.stop()) {
+        let not_cnp = match (message.bth, self.walk_end()) {
             (Some(bth), _) => bth.opcode() != Opcode::CNP,
             // The part that was cut off, or that is in another fragment, may be a CNP.
             (None, End::Cut { .. } | End::Fragment { .. }) => false,
@@ -361,7 +361,7 @@ impl<'a> Frame<'a> {
             findings.push(Rule::FastCnpAddressed, ip.start + ipv6::DESTINATION, 16);
         }
         if let IpAddr::V6(source) = ip.source
-            && (source.is_unicast_link_local() || !can_be_a_node(ip.source))
+            && (source.is_unicast_link_local() || !is_node_address(ip.source))
         {
             findings.push(Rule::FastCnpSource, ip.start + ipv6::SOURCE, 16);
         }
@@ -379,7 +379,7 @@ impl<'a> Frame<'a> {
                 && let Ok(message) = ProxyCn::new_checked(payload, outer)
             {
                 findings.within(datagram.payload_at(), |findings| {
-                    message.check_front(outer, datagram.ip.end - datagram.ip.start, findings);
+                    message.check_header(outer, datagram.ip.end - datagram.ip.start, findings);
                 });
             }
             return;

@@ -253,13 +253,13 @@ fn cut_cnp(frame: &Frame<'_>) -> Option<Qp> {
 }
 
 /// Maximum length of an IPv6 packet without a jumbo payload, in octets.
-const LONGEST_PACKET: usize = 40 + u16::MAX as usize;
+const MAX_PACKET_LEN: usize = 40 + u16::MAX as usize;
 
 /// Returns the DestQP of the RoCEv2 packet that a proxy notification quotes.
 fn quoted_qp(message: &ProxyCn<'_>, frame: &Frame<'_>) -> Option<Qp> {
     let quoted = message.invoking_packet();
     // The quoted packet is truncated by design: its own length fields state the original length.
-    let quoted = Frame::parse(quoted, LONGEST_PACKET, LinkType::RawIp, frame.profile());
+    let quoted = Frame::parse(quoted, MAX_PACKET_LEN, LinkType::RawIp, frame.profile());
     if !quoted.is_roce() {
         return None;
     }

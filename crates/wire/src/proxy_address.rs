@@ -29,7 +29,7 @@
 
 use crate::error::{Error, Result};
 use crate::finding::{Findings, Rule};
-use crate::ip::can_be_a_node;
+use crate::ip::is_node_address;
 use crate::ipv6_ext::{Ipv6Option, OptionsWriter};
 use crate::layer::Layer;
 use crate::profile::Profile;
@@ -84,7 +84,7 @@ impl ProxyAddress {
         if data.len() != OPTION_LEN {
             findings.push(Rule::ProxyAddressLength, offset + 1, 1);
         }
-        if parsed.is_ok_and(|option| !can_be_a_node(option.0.into())) {
+        if parsed.is_ok_and(|option| !is_node_address(option.0.into())) {
             findings.push(Rule::ProxyAddressInvalid, offset + 2, OPTION_LEN);
         }
     }

@@ -147,7 +147,7 @@ impl FiveTuple {
 
 /// Degree to which the invoking packet agrees with the five-tuple's family and addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Agreement {
+pub enum TupleMatch {
     /// No agreement, or nothing is quoted: the family is the version of the outer header.
     None,
     /// The version agrees, and one of the addresses; or too little is quoted to compare them.
@@ -161,7 +161,7 @@ pub enum Agreement {
 pub struct ProxyCn<'a> {
     bytes: &'a [u8],
     family: Family,
-    agreement: Agreement,
+    tuple_match: TupleMatch,
 }
 
 impl<'a> ProxyCn<'a> {
@@ -175,11 +175,14 @@ impl<'a> ProxyCn<'a> {
     /// # Errors
     /// Fails if `bytes` is too short for the five-tuple and the level.
     pub fn new_checked(bytes: &'a [u8], outer: Family) -> Result<Self> {
-        let (v4, v6) = (agreement(bytes, Family::V4), agreement(bytes, Family::V6));
+        let (v4, v6) = (
+            tuple_match(bytes, Family::V4),
+            tuple_match(bytes, Family::V6),
+        );
         let (family, agreement) = match v4.cmp(&v6) {
             Ordering::Greater => (Family::V4, v4),
             Ordering::Less => (Family::V6, v6),
-            Ordering::Equal => (outer, Agreement::None),
+            Ordering::Equal => (outer, TupleMatch::None),
         };
         if bytes.len() < family.header_len() {
             return Err(Error::short(
@@ -191,7 +194,7 @@ impl<'a> ProxyCn<'a> {
         Ok(Self {
             bytes,
             family,
-            agreement,
+            tuple_match: agreement,
         })
     }
 
@@ -203,8 +206,8 @@ impl<'a> ProxyCn<'a> {
 
     /// Returns how well the invoking packet confirms the family and the addresses.
     #[must_use]
-    pub const fn agreement(&self) -> Agreement {
-        self.agreement
+    pub const fn tuple_match(&self) -> TupleMatch {
+        self.tuple_match
     }
 
     fn address(&self, at: usize) -> IpAddr {
@@ -263,7 +266,7 @@ impl<'a> ProxyCn<'a> {
 
     /// Performs the part of [`check`](Self::check) that also applies to a message whose end was not
     /// captured.
-    pub fn check_front(&self, outer: Family, outer_len: usize, findings: &mut Findings) {
+    pub fn check_header(&self, outer: Family, outer_len: usize, findings: &mut Findings) {
         if self.reserved() != 0 {
             findings.push(Rule::ProxyCnReserved, self.level_at(), 3);
         }
@@ -275,14 +278,14 @@ impl<'a> ProxyCn<'a> {
     /// Adds the rules that the message breaks, with offsets from its start. `outer_len` is the
     /// length in octets of the enclosing IP packet, and `outer` that packet's version.
     pub fn check(&self, outer: Family, outer_len: usize, findings: &mut Findings) {
-        self.check_front(outer, outer_len, findings);
+        self.check_header(outer, outer_len, findings);
         let room = outer.max_packet();
         let (at, invoking) = (self.invoking_at(), self.invoking_packet());
         if invoking.is_empty() {
             findings.push(Rule::ProxyCnInvokingNone, at, 0);
             return;
         }
-        if self.agreement == Agreement::None {
+        if self.tuple_match == TupleMatch::None {
             findings.push(Rule::ProxyCnFamily, at, 1);
         } else if five_tuple_of(invoking).is_none() {
             // Without the whole IP header nothing confirms the addresses: malformed, not a
@@ -300,7 +303,7 @@ impl<'a> ProxyCn<'a> {
 
 /// Returns how well the invoking packet agrees with the five-tuple if `bytes` are parsed as
 /// `family`.
-fn agreement(bytes: &[u8], family: Family) -> Agreement {
+fn tuple_match(bytes: &[u8], family: Family) -> TupleMatch {
     let (version, source_at) = match family {
         Family::V4 => (4, ipv4::SOURCE),
         Family::V6 => (6, ipv6::SOURCE),
@@ -308,18 +311,18 @@ fn agreement(bytes: &[u8], family: Family) -> Agreement {
     let len = 2 * family.address_len();
     let invoking = bytes.get(family.header_len()..).unwrap_or_default();
     if invoking.first().is_none_or(|octet| octet >> 4 != version) {
-        return Agreement::None;
+        return TupleMatch::None;
     }
     match invoking.get(source_at..source_at + len) {
-        None => Agreement::Version,
-        Some(addresses) if bytes.starts_with(addresses) => Agreement::Addresses,
+        None => TupleMatch::Version,
+        Some(addresses) if bytes.starts_with(addresses) => TupleMatch::Addresses,
         Some(addresses) => {
             let (source, destination) = addresses.split_at(len / 2);
             let agrees = bytes.starts_with(source) || bytes[len / 2..len] == *destination;
             if agrees {
-                Agreement::Version
+                TupleMatch::Version
             } else {
-                Agreement::None
+                TupleMatch::None
             }
         }
     }
@@ -362,14 +365,14 @@ fn tuple_agrees(tuple: &FiveTuple, packet: &[u8]) -> bool {
 }
 
 /// The part of a five-tuple that a quoted packet contains.
-struct Quoted {
+struct QuotedTuple {
     source: IpAddr,
     destination: IpAddr,
     protocol: Option<u8>,
     ports: Option<(u16, u16)>,
 }
 
-fn five_tuple_of(packet: &[u8]) -> Option<Quoted> {
+fn five_tuple_of(packet: &[u8]) -> Option<QuotedTuple> {
     let (source, destination, protocol, upper): (IpAddr, IpAddr, _, _) = match packet.first()? >> 4
     {
         4 if packet.len() >= ipv4::LEN => {
@@ -405,7 +408,7 @@ fn five_tuple_of(packet: &[u8]) -> Option<Quoted> {
     let ports = upper
         .filter(|at| has_ports && packet.len() >= at + 4)
         .map(|at| (u16_at(packet, at), u16_at(packet, at + 2)));
-    Some(Quoted {
+    Some(QuotedTuple {
         source,
         destination,
         protocol,

@@ -75,7 +75,7 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::fields::{Bits, Place, Value, Values, bits, described, values};
+use crate::fields::{Bits, FieldPosition, Value, Values, bits, values, view_fields};
 use crate::layer::Layer;
 use crate::mad::{
     BASE_VERSION, CLASS_COMMUNICATION, MAD_DATA_LEN, MAD_HEADER_LEN, MAD_LEN, METHOD_SEND, Mad,
@@ -273,36 +273,36 @@ bits! {
 
 /// Private data and other octet strings.
 impl<const N: usize> Value for [u8; N] {
-    fn read(data: &[u8], places: &[Place]) -> Self {
+    fn read(data: &[u8], places: &[FieldPosition]) -> Self {
         let mut rest = places.iter().flat_map(|(at, ..)| data.iter().skip(*at));
         core::array::from_fn(|_| rest.next().copied().unwrap_or(0))
     }
 
-    fn write(&self, data: &mut [u8], places: &[Place]) {
+    fn write(&self, data: &mut [u8], places: &[FieldPosition]) {
         places.iter().for_each(|(at, ..)| put(data, *at, self));
     }
 
-    fn check(&self, _: &'static str, _: &[Place]) -> Result<()> {
+    fn check(&self, _: &'static str, _: &[FieldPosition]) -> Result<()> {
         Ok(())
     }
 }
 
 impl Value for Path {
-    fn read(data: &[u8], places: &[Place]) -> Self {
+    fn read(data: &[u8], places: &[FieldPosition]) -> Self {
         Self::read_from(data.get(start(places)..).unwrap_or_default())
     }
 
-    fn write(&self, data: &mut [u8], places: &[Place]) {
+    fn write(&self, data: &mut [u8], places: &[FieldPosition]) {
         self.write_to(data.get_mut(start(places)..).unwrap_or_default());
     }
 
-    fn check(&self, _: &'static str, places: &[Place]) -> Result<()> {
+    fn check(&self, _: &'static str, places: &[FieldPosition]) -> Result<()> {
         self.check_widths().map_err(|e| e.at(start(places)))
     }
 }
 
 /// Returns the offset of a field.
-fn start(places: &[Place]) -> usize {
+fn start(places: &[FieldPosition]) -> usize {
     places.first().map_or(0, |(at, ..)| *at)
 }
 
@@ -340,7 +340,7 @@ macro_rules! message {
             }
         }
 
-        described! {
+        view_fields! {
             $view by data,
             #[doc = concat!("Values of a ", stringify!($view), ".")]
             $repr {

@@ -19,9 +19,9 @@
 //!
 //! Not changed: routing protocol messages (IS-IS, OSPF, BGP), addresses in IPv4 options, in other
 //! IPv6 options, in other messages of ICMP and RDMA CM and in neighbour discovery's options,
-//! anything after headers that [`Frame`] does not locate ([`Outcome::unopened`] reports all of
-//! these); node numbers of IOAM, payload, anything but addresses in fragments. An Authentication
-//! header's check value is not repaired.
+//! anything after headers that [`Frame`] does not locate ([`Outcome::may_contain_unmapped`] reports
+//! all of these); node numbers of IOAM, payload, anything but addresses in fragments. An
+//! Authentication header's check value is not repaired.
 //!
 //! Checksums are updated by difference: a wrong one stays wrong by the same amount, and rewriting
 //! back restores the original octets. The one exception is a checksum of 0xFFFF in IPv4, TCP or
@@ -46,11 +46,11 @@ pub use variation::LoopVariation;
 use crate::frame::{Frame, LinkType};
 use crate::icrc::Reading;
 use crate::profile::Profile;
-use checksums::Canvas;
+use checksums::PacketPatcher;
 
 /// State of a packet's ICRC before it was rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IcrcWas {
+pub enum PriorIcrc {
     /// There is no ICRC: not a RoCEv2 packet, or one that cannot be parsed that far.
     Absent,
     /// Left unchanged: the packet was not fully captured, or its length fields contradict each
@@ -75,14 +75,14 @@ pub struct Outcome {
     /// Link type of the written packet.
     pub link: LinkType,
     /// ICRC of the innermost packet.
-    pub icrc: IcrcWas,
+    pub icrc: PriorIcrc,
     /// True if addresses are mapped, and the packet or one that it quotes may contain addresses
     /// that were not found. This is the case if no IP header was found; if there is an IP option, a
     /// routing header, or a message of ICMP or to QP 1 that is neither changed nor known to hold no
     /// address; or if the innermost packet carries encrypted data, a routing protocol, or a tunnel
     /// that is not opened. Payload of TCP, of UDP of any other port, of RoCEv2 and of echoes,
     /// private data, and the content of fragments do not count.
-    pub unopened: bool,
+    pub may_contain_unmapped: bool,
 }
 
 impl Outcome {
@@ -114,18 +114,18 @@ impl Rules {
         let frame = Frame::parse(packet, wire_len, link, profile);
         let head = link::write(self.base(), &frame, link, out)?;
         let len = packet.len() - head.before + head.after;
-        let (mut icrc, mut unopened) = (IcrcWas::Absent, false);
-        if let (true, Some(new)) = (self.looks_inside(), out.get_mut(..len)) {
+        let (mut icrc, mut may_contain_unmapped) = (PriorIcrc::Absent, false);
+        if let (true, Some(new)) = (self.affects_payload(), out.get_mut(..len)) {
             let places = (head.before, head.after);
-            let mut canvas = Canvas::new(packet, new, places, self.base().repair);
-            (icrc, unopened) = packet::rewrite(self, &frame, link, &mut canvas);
+            let mut patcher = PacketPatcher::new(packet, new, places, self.base().repair);
+            (icrc, may_contain_unmapped) = packet::rewrite(self, &frame, link, &mut patcher);
         }
         Ok(Outcome {
             len,
             wire_len: frame.wire_len() - head.before + head.after,
             link: head.link,
             icrc,
-            unopened: unopened && self.maps_addresses(),
+            may_contain_unmapped: may_contain_unmapped && self.maps_addresses(),
         })
     }
 }

@@ -22,7 +22,7 @@
 //! ```
 
 use crate::error::{Error, Result};
-use crate::fields::{Values, described, values};
+use crate::fields::{Values, values, view_fields};
 use crate::finding::{Findings, Rule};
 use crate::layer::Layer;
 
@@ -71,7 +71,7 @@ impl<'a> WanFcn<'a> {
     }
 }
 
-described! {
+view_fields! {
     WanFcn by octets,
     /// The values of the message.
     WanFcnRepr [WAN_FCN_LEN] {

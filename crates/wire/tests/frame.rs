@@ -7,7 +7,7 @@ mod frame_support;
 use fcn_wire::bth::BthRepr;
 use fcn_wire::cnp::CNP_LEN;
 use fcn_wire::compose::{OptionPart, Part};
-use fcn_wire::emit::{Copied, Encapsulation};
+use fcn_wire::emit::{Encapsulation, MirroredFrame};
 use fcn_wire::erspan::{Direction, Erspan, Erspan2};
 use fcn_wire::frame::Upper;
 use fcn_wire::icrc::Verdict;
@@ -185,7 +185,7 @@ fn in_front(name: &str) -> &'static [(Layer, usize, usize)] {
 fn every_encapsulation_is_located_octet_by_octet() {
     let fast_cnp = sample("fast_cnp_1");
     for (name, outer) in wrappings() {
-        let bytes = fast_cnp.behind(&outer);
+        let bytes = fast_cnp.wrapped_in(&outer);
         let frame = read(&bytes);
         let front = in_front(name);
         let ip = front.last().unwrap().2;
@@ -480,7 +480,7 @@ fn fragments_are_reported_as_fragments() {
         }
     }
     // IPv4: more fragments, an offset, both; don't-fragment alone is not a fragment.
-    let good = sample("cnp_v4").behind(&[]);
+    let good = sample("cnp_v4").wrapped_in(&[]);
     for (field, end) in [
         (0x4000u16, End::Complete),
         (0x0000, End::Complete),
@@ -526,7 +526,7 @@ fn zero_lengths_extend_to_the_end_of_the_frame() {
         ("cnp_v6", &[udp6]),
         ("cnp_v6", &[ip6, udp6]),
     ] {
-        let mut bytes = sample(name).behind(&[]);
+        let mut bytes = sample(name).wrapped_in(&[]);
         for at in zeros {
             bytes[*at..at + 2].fill(0);
         }
@@ -538,12 +538,12 @@ fn zero_lengths_extend_to_the_end_of_the_frame() {
         assert_eq!(frame.verify_icrc(), Verdict::Unchecked);
     }
     // IPv4 has no jumbograms, so its UDP always states a length.
-    let mut bytes = sample("cnp_v4").behind(&[]);
+    let mut bytes = sample("cnp_v4").wrapped_in(&[]);
     bytes[38..40].fill(0);
     let frame = read(&bytes);
     assert!(matches!(frame.end(), End::Malformed(e) if e.offset == 38));
     assert!(!frame.is_roce());
-    let mut bytes = sample("bgp").behind(&[]);
+    let mut bytes = sample("bgp").wrapped_in(&[]);
     bytes[18..20].fill(0);
     let frame = read(&bytes);
     let Upper::Bgp(74, found) = *frame.upper() else {
@@ -559,7 +559,7 @@ fn trailing_octets_are_not_payload() {
     for trailer in [&[0; 2][..], &[0xDE, 0xAD, 0xBE, 0xEF], &[0x5A; 46]] {
         for sample in samples() {
             // BGP has no length besides the packet's; the message is the same.
-            let bytes = sample.behind(&[]);
+            let bytes = sample.wrapped_in(&[]);
             let longer = [&bytes[..], trailer].concat();
             let (frame, with) = (read(&bytes), read(&longer));
             assert_eq!(with.end(), End::Complete, "{}", sample.name);
@@ -594,7 +594,7 @@ fn trailing_octets_are_not_payload() {
 
 #[test]
 fn only_vxlan_with_its_flag_is_opened() {
-    let inner = sample("cnp_v6").behind(&[]);
+    let inner = sample("cnp_v6").wrapped_in(&[]);
     for flags in 0..=255u8 {
         let header = [flags, 0, 0, 0, 0, 0, 42, 0];
         let bytes = build(&[
@@ -622,7 +622,7 @@ type Telling<'a> = (u16, &'a [u8], &'a [u8], &'a [(usize, u8)]);
 /// A payload at a tunnel's port or in GRE that cannot be the tunnel is left to other protocols.
 #[test]
 fn only_valid_tunnel_headers_are_opened() {
-    let inner = sample("cnp_v6").behind(&[]);
+    let inner = sample("cnp_v6").wrapped_in(&[]);
     let ip = &inner[14..];
     let headers: [Telling<'_>; 4] = [
         (
@@ -683,7 +683,7 @@ fn only_valid_tunnel_headers_are_opened() {
                     matches!(frame.message(), Message::Other),
                     "{port} {at} {bit:#x}"
                 );
-                assert!(!frame.is_ours());
+                assert!(!frame.is_checked());
                 // It is the same datagram as without a tunnel.
                 assert_eq!(frame.datagram().is_some(), port != 0);
             }
@@ -710,9 +710,9 @@ fn mirror_headers_identify_the_capture_point() {
     let fast_cnp = sample("fast_cnp_1");
     let wrappings: BTreeMap<_, _> = wrappings().into_iter().collect();
     let place = |name: &str| {
-        let bytes = fast_cnp.behind(&wrappings[name]);
+        let bytes = fast_cnp.wrapped_in(&wrappings[name]);
         let frame = read(&bytes);
-        let own: Vec<_> = frame.own_spans().iter().map(|span| span.start).collect();
+        let own: Vec<_> = frame.inner_spans().iter().map(|span| span.start).collect();
         frame.mirror().map(|mirror| {
             assert_eq!(own.first(), Some(&mirror.start), "{name}");
             let header = mirror.header;
@@ -802,7 +802,7 @@ fn copy(header: Erspan, frame: &[u8]) -> Vec<u8> {
 #[test]
 fn mirrored_copies_equal_the_original() {
     for sample in samples() {
-        let plain = sample.behind(&[]);
+        let plain = sample.wrapped_in(&[]);
         for encapsulation in Encapsulation::ALL {
             let name = encapsulation.id();
             for (source, destination) in [
@@ -812,7 +812,7 @@ fn mirrored_copies_equal_the_original() {
                     frame_support::RECEIVER4.into(),
                 ),
             ] {
-                let copied = Copied {
+                let mirrored = MirroredFrame {
                     encapsulation,
                     source,
                     destination,
@@ -821,8 +821,8 @@ fn mirrored_copies_equal_the_original() {
                     sequence: 1,
                     at: 5,
                 };
-                let mut out = vec![0; plain.len() + Copied::MAX_HEADERS];
-                let (len, _) = copied
+                let mut out = vec![0; plain.len() + MirroredFrame::MAX_HEADERS];
+                let (len, _) = mirrored
                     .write(&plain, plain.len(), &Profile::DEFAULT, &mut out)
                     .unwrap()
                     .expect("an IP packet");
@@ -842,7 +842,7 @@ fn mirrored_copies_equal_the_original() {
                 );
                 // The captured part is sufficient to determine the original length.
                 let kept = plain.len() - 1;
-                let (len, wire_len) = copied
+                let (len, wire_len) = mirrored
                     .write(&plain[..kept], plain.len(), &Profile::DEFAULT, &mut out)
                     .unwrap()
                     .unwrap();
@@ -1054,7 +1054,7 @@ fn offloaded_checksums_are_not_wrong() {
 
 #[test]
 fn an_empty_datagram_is_not_attributed() {
-    let mut bytes = sample("cnp_v6").behind(&[]);
+    let mut bytes = sample("cnp_v6").wrapped_in(&[]);
     bytes.truncate(62);
     bytes[18..20].copy_from_slice(&8u16.to_be_bytes());
     bytes[58..60].copy_from_slice(&8u16.to_be_bytes());
@@ -1066,7 +1066,7 @@ fn an_empty_datagram_is_not_attributed() {
 #[test]
 fn outer_lengths_do_not_affect_the_innermost_packet() {
     // 40 octets of outer IPv6 with a wrong length; then both lengths are wrong.
-    let inner = sample("cnp_v6").behind(&[]);
+    let inner = sample("cnp_v6").wrapped_in(&[]);
     let mut bytes = inner[..54].to_vec();
     bytes[20] = 41;
     bytes[18..20].copy_from_slice(&200u16.to_be_bytes());
@@ -1085,7 +1085,7 @@ fn outer_lengths_do_not_affect_the_innermost_packet() {
 
 #[test]
 fn an_options_header_longer_than_its_packet_contradicts_the_length() {
-    let mut bytes = sample("fast_cnp_1").behind(&[]);
+    let mut bytes = sample("fast_cnp_1").wrapped_in(&[]);
     bytes[55] = 40;
     let rules: Vec<_> = findings(&read(&bytes))
         .as_slice()
@@ -1208,7 +1208,7 @@ fn infiniband_is_opened_by_itself_and_in_erf() {
 
 #[test]
 fn ethernet_is_opened_in_erf() {
-    let fast_cnp = samples().swap_remove(3).behind(&[]);
+    let fast_cnp = samples().swap_remove(3).wrapped_in(&[]);
     for (kind, extensions) in [(2, 0), (2, 3)] {
         // The frame check sequence follows it.
         let bytes = erf(kind, extensions, &[&fast_cnp[..], &[0xFC; 4]].concat());

@@ -48,7 +48,7 @@ fn frames() -> Vec<(String, Option<Kind>, Vec<u8>)> {
     for (outer, parts) in wrappings() {
         for sample in samples() {
             let name = format!("{} behind {outer}", sample.name);
-            all.push((name, sample.kind, sample.behind(&parts)));
+            all.push((name, sample.kind, sample.wrapped_in(&parts)));
         }
     }
     let tag = |id| Part::Vlan {
@@ -130,7 +130,7 @@ fn a_short_frame_is_malformed_with_an_offset() {
             );
         }
     }
-    let bytes = sample("cnp_v6").behind(&[]);
+    let bytes = sample("cnp_v6").wrapped_in(&[]);
     for len in 0..bytes.len() {
         let want = match len {
             0..14 => Error::short(Layer::Ethernet, 14, len),
@@ -202,7 +202,7 @@ fn expect(bytes: &[u8], at: usize, width: usize, cases: &[(u16, Want)]) {
 #[test]
 fn wrong_ipv6_lengths_are_reported() {
     // Ethernet to 14, IPv6 to 54, Destination Options to 78, UDP to 86, CNP to 118.
-    let bytes = sample("fast_cnp_1").behind(&[]);
+    let bytes = sample("fast_cnp_1").wrapped_in(&[]);
     assert_eq!(bytes.len(), 118);
     let options = Layer::DestinationOptions;
     let payload = |value, max| Error::length(Layer::Ipv6, 18, "payload length", value, 0, max);
@@ -284,7 +284,7 @@ fn wrong_ipv6_lengths_are_reported() {
 #[test]
 fn wrong_ipv4_lengths_are_reported() {
     // Ethernet to 14, IPv4 to 34, UDP to 42, CNP to 74.
-    let bytes = sample("cnp_v4").behind(&[]);
+    let bytes = sample("cnp_v4").wrapped_in(&[]);
     assert_eq!(bytes.len(), 74);
     let total = |value, min| Error::length(Layer::Ipv4, 16, "total length", value, min, 60);
     let udp = |at, value, max| Error::length(Layer::Udp, at, "UDP length", value, 8, max);
@@ -357,15 +357,15 @@ fn wrong_lengths_of_other_headers_are_reported() {
     // The flags cannot be found then, and defects in a message without them are out of scope.
     expect(&bytes, 45, 1, &[(255, Fine)]);
 
-    let bytes = sample("ospf2").behind(&[]);
+    let bytes = sample("ospf2").wrapped_in(&[]);
     let lies = [0, 27, 255, 65535].map(|value| (value, Finding(Rule::PncMalformed, 36)));
     expect(&bytes, 36, 2, &lies);
-    let bytes = sample("ospf3").behind(&[]);
+    let bytes = sample("ospf3").wrapped_in(&[]);
     let lies = [0, 19, 255, 65535].map(|value| (value, Finding(Rule::PncMalformed, 56)));
     expect(&bytes, 56, 2, &lies);
 
     // BGP: TCP begins at 54, the message at 74, its length follows 16 octets of ones.
-    let bytes = sample("bgp").behind(&[]);
+    let bytes = sample("bgp").wrapped_in(&[]);
     let offset = |value| Error::value(Layer::Tcp, 66, "data offset", value, "5 to 15");
     expect(
         &bytes,
@@ -388,13 +388,13 @@ fn wrong_lengths_of_other_headers_are_reported() {
     expect(&few, 66, 1, &[(0xF0, Malformed(e))]);
 
     // Segment routing header at 54, followed by an Authentication header.
-    let bytes = sample("cnp_v6").behind(&wrapping("srv6"));
+    let bytes = sample("cnp_v6").wrapped_in(&wrapping("srv6"));
     let room = bytes.len() - 54;
     let frame = read(&bytes, bytes.len());
     assert_eq!(frame.spans()[2].layer, Layer::Routing);
     let e = Error::short(Layer::Routing, 2048, room).at(54);
     expect(&bytes, 55, 1, &[(255, Malformed(e))]);
-    let bytes = sample("cnp_v6").behind(&wrapping("extension_headers"));
+    let bytes = sample("cnp_v6").wrapped_in(&wrapping("extension_headers"));
     let frame = read(&bytes, bytes.len());
     let span = |layer| *frame.spans().iter().find(|s| s.layer == layer).unwrap();
     let ah = span(Layer::Authentication);
@@ -402,7 +402,7 @@ fn wrong_lengths_of_other_headers_are_reported() {
     expect(&bytes, ah.start + 1, 1, &[(255, Malformed(e))]);
 
     // VXLAN whose header does not fit into its datagram.
-    let bytes = sample("cnp_v6").behind(&wrapping("vxlan_v6"));
+    let bytes = sample("cnp_v6").wrapped_in(&wrapping("vxlan_v6"));
     let e = Error::short(Layer::Vxlan, 8, 7).at(62);
     expect(&bytes, 58, 2, &[(15, Malformed(e))]);
 }
@@ -410,7 +410,7 @@ fn wrong_lengths_of_other_headers_are_reported() {
 #[test]
 fn wrong_message_lengths_are_reported() {
     // IPv6 to 54, UDP to 62; the notification there has an IPv6 five-tuple before 40 octets.
-    let bytes = sample("proxy_cn_v6").behind(&[]);
+    let bytes = sample("proxy_cn_v6").wrapped_in(&[]);
     expect(
         &bytes,
         58,
@@ -423,7 +423,7 @@ fn wrong_message_lengths_are_reported() {
             (8 + 41, Finding(Rule::ProxyCnInvokingShort, 62 + 40)),
         ],
     );
-    let bytes = sample("proxy_cn_v4").behind(&[]);
+    let bytes = sample("proxy_cn_v4").wrapped_in(&[]);
     expect(
         &bytes,
         38,
@@ -435,7 +435,7 @@ fn wrong_message_lengths_are_reported() {
             (8 + 17, Finding(Rule::ProxyCnInvokingShort, 42 + 16)),
         ],
     );
-    let bytes = sample("wan_fcn").behind(&[]);
+    let bytes = sample("wan_fcn").wrapped_in(&[]);
     expect(
         &bytes,
         58,
@@ -462,7 +462,7 @@ fn wrong_message_lengths_are_reported() {
 
 #[test]
 fn truncated_proxy_notifications_are_checked_in_front() {
-    let mut bytes = sample("proxy_cn_v6").behind(&[]);
+    let mut bytes = sample("proxy_cn_v6").wrapped_in(&[]);
     let whole = bytes.len();
     let more = 1_300_u16;
     for length_at in [14 + 4, 54 + 4] {
@@ -479,8 +479,8 @@ fn truncated_proxy_notifications_are_checked_in_front() {
 fn contradictory_ioam_traces_are_reported() {
     // Both carry their trace at the same offsets: the header at 54, the option at 58, the trace at
     // 62.
-    let in_data = sample("data_v6_ioam_proxy_address").behind(&[]);
-    let in_fast = sample("fast_cnp_2_preallocated").behind(&[]);
+    let in_data = sample("data_v6_ioam_proxy_address").wrapped_in(&[]);
+    let in_fast = sample("fast_cnp_2_preallocated").wrapped_in(&[]);
     for bytes in [&in_data, &in_fast] {
         let lengths = u16::from_be_bytes([bytes[64], bytes[65]]);
         assert_eq!((lengths >> 11, lengths & 0x7F), (3, 3));
@@ -568,7 +568,7 @@ fn contradictory_ioam_traces_are_reported() {
 #[test]
 fn an_option_running_past_its_header_is_reported() {
     // The proxy's address with a length one octet too large, in a header of its own.
-    let bytes = sample("data_v6_ioam_proxy_address").behind(&[]);
+    let bytes = sample("data_v6_ioam_proxy_address").wrapped_in(&[]);
     let frame = read(&bytes, bytes.len());
     let start = frame
         .spans()
@@ -610,7 +610,7 @@ fn an_option_running_past_its_header_is_reported() {
     // Padding is no exception.
     let pad = [OptionPart::Raw(1, (1, 0), &[0; 4])];
     let inner = sample("cnp_v6");
-    let mut bytes = inner.behind(&[v6(SWITCH, SENDER), Part::DestinationOptions(&pad)]);
+    let mut bytes = inner.wrapped_in(&[v6(SWITCH, SENDER), Part::DestinationOptions(&pad)]);
     bytes[57] = 5;
     let frame = read(&bytes, bytes.len());
     let e = Error::length(Layer::Ipv6Option, 57, "Opt Data Len", 5, 0, 4);
@@ -657,7 +657,7 @@ fn repeated_options_are_reported() {
 fn nesting_has_a_stated_limit() {
     let inner = sample("cnp_v6");
     for outer in 0..2 * MAX_TUNNELS {
-        let bytes = inner.behind(&vec![v6(SWITCH, SENDER); outer]);
+        let bytes = inner.wrapped_in(&vec![v6(SWITCH, SENDER); outer]);
         let frame = read(&bytes, bytes.len());
         if outer < MAX_TUNNELS {
             assert_eq!(frame.end(), End::Complete, "{outer}");
@@ -683,15 +683,15 @@ fn nesting_has_a_stated_limit() {
     for (part, layer) in [(tag, Layer::Vlan), (label, Layer::Mpls)] {
         // Ethernet, the parts, IPv6 and UDP.
         let most = MAX_LAYERS - 3;
-        let bytes = inner.behind(&vec![part; most]);
+        let bytes = inner.wrapped_in(&vec![part; most]);
         assert_eq!(read(&bytes, bytes.len()).end(), End::Complete);
-        let bytes = inner.behind(&vec![part; MAX_LAYERS]);
+        let bytes = inner.wrapped_in(&vec![part; MAX_LAYERS]);
         let e = Error::limit(layer, 14 + 4 * (MAX_LAYERS - 1), "layers", MAX_LAYERS);
         assert_eq!(read(&bytes, bytes.len()).end(), End::Malformed(e));
     }
     let options = Part::DestinationOptions(&[]);
     let headers = [&[v6(SWITCH, SENDER)][..], &[options; MAX_LAYERS]].concat();
-    let bytes = inner.behind(&headers);
+    let bytes = inner.wrapped_in(&headers);
     let at = 14 + 40 + 8 * (MAX_LAYERS - 2);
     let e = Error::limit(Layer::DestinationOptions, at, "layers", MAX_LAYERS);
     assert_eq!(read(&bytes, bytes.len()).end(), End::Malformed(e));
@@ -709,10 +709,10 @@ fn demand(bytes: &[u8]) {
 #[test]
 fn no_changed_octet_breaks_a_promise() {
     let fast = sample("fast_cnp_2_incremental");
-    let plain = samples().into_iter().map(|sample| sample.behind(&[]));
+    let plain = samples().into_iter().map(|sample| sample.wrapped_in(&[]));
     let wrapped = wrappings()
         .into_iter()
-        .map(|(_, outer)| fast.behind(&outer));
+        .map(|(_, outer)| fast.wrapped_in(&outer));
     let other = [isis_frame(&[]), pfc_frame()];
     for mut bytes in plain.chain(wrapped).chain(other) {
         demand(&bytes);
@@ -736,7 +736,7 @@ fn a_bad_packet_does_not_affect_the_next() {
         kind: None,
         ip,
     }
-    .behind(&[]);
+    .wrapped_in(&[]);
     let before = Notification::from_frame(&read(&good, good.len()));
     assert!(before.is_some_and(|n| n.hops == 2 && n.deepest_queue == Some(9000)));
     let mut bad = good.clone();

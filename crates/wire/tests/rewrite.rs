@@ -9,7 +9,7 @@ use fcn_wire::frame::LinkType;
 use fcn_wire::icrc::{Reading, Verdict};
 use fcn_wire::pnc::Prefix;
 use fcn_wire::rewrite::{
-    IcrcWas, LoopVariation, Outcome, RewriteError, Rules, RulesError, VlanTag,
+    LoopVariation, Outcome, PriorIcrc, RewriteError, Rules, RulesError, VlanTag,
 };
 use fcn_wire::{Frame, Profile, Qp};
 use proptest::prelude::*;
@@ -192,8 +192,8 @@ proptest! {
             let (out, outcome) = apply(&rules, &old);
             same(&name, &out, &new);
             match parse(&old).verify_icrc() {
-                Verdict::Good(reading) => prop_assert_eq!(outcome.icrc, IcrcWas::Good(reading)),
-                _ => prop_assert_eq!(outcome.icrc, IcrcWas::Absent, "{}", name),
+                Verdict::Good(reading) => prop_assert_eq!(outcome.icrc, PriorIcrc::Good(reading)),
+                _ => prop_assert_eq!(outcome.icrc, PriorIcrc::Absent, "{}", name),
             }
             same(&name, &apply(&back, &out).0, &old);
         }
@@ -339,7 +339,7 @@ fn truncated_packets_are_rewritten_and_restored() {
             let (out, outcome) = apply_as(&rules, cut, frame.len(), LinkType::Ethernet);
             assert_eq!((outcome.len, outcome.wire_len), (len, frame.len()));
             assert!(outcome.is_cut());
-            let icrc = matches!(outcome.icrc, IcrcWas::Absent | IcrcWas::Unrepaired);
+            let icrc = matches!(outcome.icrc, PriorIcrc::Absent | PriorIcrc::Unrepaired);
             assert!(icrc, "{name} cut to {len}: {:?}", outcome.icrc);
             // The only differences are checksums over the missing part.
             let differ = (0..len).filter(|at| out[*at] != whole[*at]).count();
@@ -428,7 +428,7 @@ fn link_rules_change_macs_and_tags_of_any_frame() {
     ] {
         let (out, outcome) = apply(&rules, packet);
         assert_eq!(out, expected);
-        assert_eq!(outcome.icrc, IcrcWas::Absent);
+        assert_eq!(outcome.icrc, PriorIcrc::Absent);
         let have = expected.len() - 1;
         let short = rules.apply(
             packet,

@@ -117,7 +117,7 @@ impl<'a> Scene<'a> {
     ) -> Option<(usize, Frame<'a>)> {
         if let Some(link) = self.link.filter(|_| !self.quoted) {
             let mut frame = Frame::empty(self.profile);
-            frame.renew(self.bytes, self.wire_len, link);
+            frame.reparse(self.bytes, self.wire_len, link);
             let is_there = match known {
                 Known::Udp => (frame.datagram()).is_some_and(|datagram| datagram.start == place),
                 Known::ExtensionHeader => is_extension_of_innermost(&frame, place),
@@ -226,7 +226,7 @@ pub fn broken(scene: &Scene<'_>, place: usize, known: Known, source: IpAddr) -> 
 fn checksum_remark(frame: Option<&Frame<'_>>) -> &'static str {
     let mut findings = Findings::new();
     if let Some(frame) = frame {
-        frame.check_around(&mut findings);
+        frame.check_enclosing_headers(&mut findings);
     }
     if findings.has(Rule::ProxyCnChecksum) || findings.has(Rule::WanFcnChecksum) {
         " [UDP checksum incorrect]"

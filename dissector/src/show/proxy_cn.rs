@@ -6,7 +6,7 @@ use crate::plan::{ColumnText, Mark, Plan, at};
 use fcn_wire::claim::{Evidence, flow_port};
 use fcn_wire::finding::{Findings, Rule};
 use fcn_wire::notification::Notification;
-use fcn_wire::proxy_cn::{Agreement, Family, ProxyCn};
+use fcn_wire::proxy_cn::{Family, ProxyCn, TupleMatch};
 use fcn_wire::{Claim, Profile};
 use std::net::IpAddr;
 
@@ -114,7 +114,7 @@ pub fn proxy_cn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown 
     if place.is_whole() {
         message.check(outer, outer_len, &mut findings);
     } else {
-        message.check_front(outer, outer_len, &mut findings);
+        message.check_header(outer, outer_len, &mut findings);
     }
     plan.experts(&findings, 0);
     let invoking = message.invoking_packet();
@@ -137,10 +137,10 @@ pub fn proxy_cn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown 
         Some(notification) => ColumnText::new(format_args!("{notification}")),
         None if claim != Claim::Ours && place.is_whole() => malformed(
             addresses,
-            match message.agreement() {
+            match message.tuple_match() {
                 _ if invoking.is_empty() => "without an invoking packet",
-                Agreement::Version => "with too little of the invoking packet",
-                Agreement::Addresses if outer_len > outer.max_packet() => "too long",
+                TupleMatch::Version => "with too little of the invoking packet",
+                TupleMatch::Addresses if outer_len > outer.max_packet() => "too long",
                 _ => "which the invoking packet contradicts",
             },
         ),

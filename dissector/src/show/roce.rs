@@ -123,7 +123,7 @@ pub fn roce(plan: &mut Plan, scene: &Scene<'_>, place: &RoceAt) {
 /// `base`.
 pub(super) fn around(plan: &mut Plan, base: usize, frame: &Frame<'_>) {
     let mut findings = Findings::new();
-    frame.check_around(&mut findings);
+    frame.check_enclosing_headers(&mut findings);
     if !findings.is_empty() {
         plan.root();
         plan.experts(&findings, base);

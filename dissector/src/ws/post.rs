@@ -165,7 +165,7 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
     let with_frame = |work: &mut dyn FnMut(&Frame<'_>)| {
         if let Some(link) = link {
             let mut whole = Frame::empty(&profile);
-            whole.renew(inner, scene.wire_len, link);
+            whole.reparse(inner, scene.wire_len, link);
             if whole.datagram().map(Datagram::payload_at) == Some(seen.at.start) {
                 return work(&whole);
             }

@@ -255,7 +255,7 @@ pub fn by_rules(setup: &Setup<'_>, sorted: &Sorted<'_>, ledger: &mut Ledger) {
     let own = super::statements::families(setup.role);
     let all = Rule::ALL
         .iter()
-        .filter(|rule| !Rule::SEVERAL.contains(rule));
+        .filter(|rule| !Rule::MULTI_PACKET.contains(rule));
     let all: Vec<Rule> = all.copied().collect();
     // Data that a device writes into forwarded packets are its own as well: node data of a trace, a
     // tunnel.

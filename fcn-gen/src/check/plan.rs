@@ -98,7 +98,7 @@ impl<'s> Setup<'s> {
     pub fn wants_family(&self, families: &[Family]) -> bool {
         self.wanted.iter().any(|test| match test {
             Test::Rule(rule) => {
-                families.contains(&rule.info().family) && !Rule::SEVERAL.contains(rule)
+                families.contains(&rule.info().family) && !Rule::MULTI_PACKET.contains(rule)
             }
             Test::Statement(_) => false,
         })

@@ -350,7 +350,7 @@ pub fn untested(rule: Rule) -> Option<&'static str> {
 /// Returns the tests of these roles.
 pub fn tests(roles: &[Role]) -> impl Iterator<Item = (Role, Test)> + '_ {
     roles.iter().flat_map(|role| {
-        let seen = |rule: &Rule| match Rule::SEVERAL.contains(rule) {
+        let seen = |rule: &Rule| match Rule::MULTI_PACKET.contains(rule) {
             true => *role == CongestionPoint && SEVERAL.contains(rule),
             false => families(*role).contains(&rule.info().family),
         };

@@ -403,7 +403,7 @@ fn each_test_can_run_alone() {
         let setup = Setup::new(&simulation, device, case.role, false);
         let is_step = |test: &&Test| match test {
             Test::Statement(_) => true,
-            Test::Rule(rule) => Rule::SEVERAL.contains(rule),
+            Test::Rule(rule) => Rule::MULTI_PACKET.contains(rule),
         };
         let tests = setup.wanted.iter().filter(is_step);
         for test in tests.filter(|test| setup.applies(**test)) {
@@ -1272,7 +1272,7 @@ fn each_single_packet_rule_is_detected_alone() {
         }
     }
     let all = tests(Role::value_variants()).filter_map(|(_, test)| match test {
-        Test::Rule(rule) if !Rule::SEVERAL.contains(&rule) => Some(rule),
+        Test::Rule(rule) if !Rule::MULTI_PACKET.contains(&rule) => Some(rule),
         _ => None,
     });
     let missed: BTreeSet<Rule> = all.filter(|rule| !caught.contains(rule)).collect();

@@ -84,7 +84,7 @@ fn malformed_covers_all_rules() {
     let usual = shown(&Profile::DEFAULT);
     let never: Vec<_> = Rule::ALL
         .iter()
-        .filter(|rule| !usual.contains(rule) && !Rule::SEVERAL.contains(rule))
+        .filter(|rule| !usual.contains(rule) && !Rule::MULTI_PACKET.contains(rule))
         .collect();
     assert_eq!(
         never,

@@ -289,7 +289,7 @@ impl<'s> Frames<'s> {
     ) -> Made {
         let path = self.paths.get(packet.tunnel as usize);
         let around = ethernet::LEN + path.map_or(0, |path| path.overhead() as usize);
-        let inner = Part::Behind {
+        let inner = Part::Trailing {
             ether_type,
             protocol: if ether_type == ethernet::IPV4 {
                 next_header::IPV4

@@ -364,7 +364,7 @@ impl World<'_> {
         let profile = &self.simulation.profile;
         let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile);
         if let Some(ip) = frame.ip()
-            && ip::can_be_a_node(ip.source)
+            && ip::is_node_address(ip.source)
             && ip.start == ETHERNET
             && source[0] & 1 == 0
             && live.neighbours.peek(&ip.source) != Some(&source)
@@ -578,7 +578,7 @@ impl World<'_> {
         state.learn(now, frame);
         let bytes = frame.bytes();
         let outermost = frame
-            .own_spans()
+            .inner_spans()
             .iter()
             .find(|span| matches!(span.layer, Layer::Ipv4 | Layer::Ipv6))
             .map(|span| span.start);
@@ -700,7 +700,7 @@ impl World<'_> {
         switch.edge.as_ref()?;
         let inner = frame.ip()?;
         let is_mpls = frame
-            .own_spans()
+            .inner_spans()
             .iter()
             .any(|span| span.layer == Layer::Mpls);
         let host = self.addresses.get(&inner.destination).copied()?;

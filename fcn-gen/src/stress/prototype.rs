@@ -4,7 +4,7 @@
 use super::model::{Hosts, Kind, Stress};
 use crate::scenario::model::IoamTrace;
 use fcn_wire::bth::{BTH_LEN, BthRepr, Reth};
-use fcn_wire::checksum::Summed;
+use fcn_wire::checksum::IncrementalUdpChecksum;
 use fcn_wire::cnp::{CnpRepr, DEFAULT_TRAFFIC_CLASS};
 use fcn_wire::compose::{OptionPart, Part, packet};
 use fcn_wire::fast_cnp::FastCnpRepr;
@@ -48,14 +48,18 @@ pub(super) struct SummedFrame {
     pub bytes: Vec<u8>,
     /// Offset of its UDP header.
     pub udp: usize,
-    pub summed: Summed,
+    pub checksum: IncrementalUdpChecksum,
 }
 
 impl SummedFrame {
     /// Creates a frame in which these octets change.
     fn new(bytes: Vec<u8>, udp: usize, changing: [Range<usize>; 2]) -> Self {
-        let summed = Summed::new(udp + udp::CHECKSUM, changing);
-        Self { bytes, udp, summed }
+        let checksum = IncrementalUdpChecksum::new(udp + udp::CHECKSUM, changing);
+        Self {
+            bytes,
+            udp,
+            checksum,
+        }
     }
 }
 

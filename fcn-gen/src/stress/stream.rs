@@ -275,7 +275,7 @@ fn proxy_cn(
         invoking: &[],
     };
     let mut done = Ok(());
-    frame.summed.change(out, |out| {
+    frame.checksum.change(out, |out| {
         put(out, frame.udp, &connection.port(0).to_be_bytes());
         let message = out.get_mut(frame.udp + udp::LEN..).unwrap_or_default();
         let fits = header.emit(message).is_ok();
@@ -297,7 +297,7 @@ fn wan_fcn(frame: &SummedFrame, out: &mut [u8], step: &Step, level: u8) {
     };
     let source = switch(step.connection / FLOW_LABELS).octets();
     let port = PORTS.0 | (step.lap % PORTS.1) as u16;
-    frame.summed.change(out, |out| {
+    frame.checksum.change(out, |out| {
         let packet = out.get_mut(ethernet::LEN..).unwrap_or_default();
         ip::set_flow_label(packet, message.flow_label);
         put(packet, ipv6::SOURCE, &source);

@@ -131,7 +131,7 @@ fn packet(profile: &Profile, link: LinkType) -> String {
     if profile.wan_fcn_port == Profile::DEFAULT.wan_fcn_port {
         // Others use that port as well, with longer messages: for example, an NFS server's replies
         // need not be copied to user space.
-        let longest = 8 + claim::WAN_FCN_LONGEST;
+        let longest = 8 + claim::MAX_BROKEN_WAN_FCN_LEN;
         let _ = write!(
             text,
             " and ((ip and udp[4:2] <= {longest}) or (ip6 and ip6[44:2] <= {longest}))"
@@ -167,7 +167,7 @@ fn packet(profile: &Profile, link: LinkType) -> String {
 mod tests {
     use super::*;
     use fcn_link::capture_file::CaptureReader;
-    use fcn_wire::emit::{Copied, Encapsulation};
+    use fcn_wire::emit::{Encapsulation, MirroredFrame};
     use fcn_wire::{Frame, Message, Notification};
     use rustc_hash::FxHashMap;
     use std::net::{Ipv4Addr, Ipv6Addr};
@@ -330,7 +330,7 @@ mod tests {
 
     /// Asserts that mirrored copies of a frame pass; returns their number.
     fn copies_pass(frame: &[u8], wire_len: usize, program: &BpfProgram) -> u64 {
-        let mut out = vec![0; frame.len() + Copied::MAX_HEADERS];
+        let mut out = vec![0; frame.len() + MirroredFrame::MAX_HEADERS];
         let mut copies = 0;
         for encapsulation in Encapsulation::ALL {
             let name = encapsulation.id();
@@ -338,7 +338,7 @@ mod tests {
                 (Ipv4Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()),
                 (Ipv6Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()),
             ] {
-                let copied = Copied {
+                let mirrored = MirroredFrame {
                     encapsulation,
                     source,
                     destination,
@@ -347,7 +347,7 @@ mod tests {
                     sequence: 1,
                     at: 0,
                 };
-                let len = copied.write(frame, wire_len, &Profile::DEFAULT, &mut out);
+                let len = mirrored.write(frame, wire_len, &Profile::DEFAULT, &mut out);
                 if let Some((len, _)) = len.unwrap() {
                     assert!(program.filter(&out[..len]), "{name} from {source}");
                     copies += 1;

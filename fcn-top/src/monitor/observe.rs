@@ -92,7 +92,7 @@ impl Monitor {
         let profile = self.settings.profile.clone();
         // Large: constructed in place, not moved.
         let mut frame = Frame::empty(&profile);
-        frame.renew(packet.bytes, packet.wire_len, packet.link);
+        frame.reparse(packet.bytes, packet.wire_len, packet.link);
         let frame = &frame;
         // Capture point: where a mirror copied the packet, or where it was captured.
         let mut interface = packet.interface;

@@ -154,7 +154,7 @@ impl Reporter {
     pub fn end(&mut self, about: &About<'_>, end: &End) {
         let (severity, what, text) = match end {
             // Packets of other protocols break no rule of ours.
-            End::Malformed(e) if !about.frame.is_ours() => {
+            End::Malformed(e) if !about.frame.is_checked() => {
                 (Severity::Note, MALFORMED, e.to_string())
             }
             End::Malformed(e) => (Severity::Error, MALFORMED, e.to_string()),

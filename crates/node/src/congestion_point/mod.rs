@@ -39,7 +39,7 @@ use crate::proxy_directory::ProxyDirectory;
 use crate::sender_qps::SenderQps;
 use fcn_observe::data::{DataPacket, Ecn, FlowKey};
 use fcn_observe::time::Time;
-use fcn_wire::ip::can_be_a_node;
+use fcn_wire::ip::is_node_address;
 use fcn_wire::proxy_cn::FiveTuple;
 use fcn_wire::{Frame, Profile};
 use std::net::{IpAddr, Ipv6Addr};
@@ -144,7 +144,7 @@ impl CongestionPoint {
             return Verdict::default();
         }
         self.directory.expire(now);
-        let notify = if !can_be_a_node(packet.tuple.source) {
+        let notify = if !is_node_address(packet.tuple.source) {
             self.counters.sender_invalid += 1;
             None
         } else if self.config.proxy {
@@ -211,7 +211,7 @@ impl CongestionPoint {
         packet: &DataPacket<'_>,
         queue: (u64, &Marking),
     ) -> (Option<Outgoing>, bool) {
-        if !can_be_a_node(packet.source) {
+        if !is_node_address(packet.source) {
             self.counters.sender_invalid += 1;
             return (None, true);
         }
@@ -313,7 +313,7 @@ impl CongestionPoint {
         }
         let named = named
             .map(IpAddr::V6)
-            .filter(|address| can_be_a_node(*address));
+            .filter(|address| is_node_address(*address));
         for proxy in [self.directory.proxy_for(sender), named]
             .into_iter()
             .flatten()

@@ -224,7 +224,7 @@ impl ReactionPoint {
 
     fn react(&mut self, now: Time, frame: &Frame<'_>) -> Result<Reaction, Ignored> {
         match frame.message() {
-            Message::Cnp(_) | Message::FastCnp(_) if frame.demands_discarding() => {
+            Message::Cnp(_) | Message::FastCnp(_) if frame.has_discard_option() => {
                 Err(Ignored::UnknownOption)
             }
             Message::Cnp(cnp) => {

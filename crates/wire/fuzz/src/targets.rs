@@ -28,7 +28,7 @@ use fcn_wire::pnc::{
 use fcn_wire::proxy_address::{OPTION_LEN, ProxyAddress};
 use fcn_wire::proxy_cn::{Family, ProxyCn, ProxyCnRepr, invoking_room};
 use fcn_wire::rdma_cm::{Cm, CmRepr, IpCm, Path, gid_to_ip};
-use fcn_wire::rewrite::{IcrcWas, Rules, VlanTag};
+use fcn_wire::rewrite::{PriorIcrc, Rules, VlanTag};
 use fcn_wire::sflow;
 use fcn_wire::wan_fcn::{MAX_FLOW_LABEL, WAN_FCN_LEN, WanFcn, WanFcnRepr};
 use fcn_wire::{
@@ -169,7 +169,7 @@ pub fn frame(data: &[u8]) {
 
 /// Returns true if a mirror truncated the frame: its original length is unknown then.
 fn is_cut_by_mirror(frame: &Frame<'_>) -> bool {
-    frame.is_cut_copy() || frame.spans().iter().any(|span| truncates(frame, span))
+    frame.is_truncated_copy() || frame.spans().iter().any(|span| truncates(frame, span))
 }
 
 /// Returns true if the layer is a mirror's header that indicates truncation.
@@ -190,7 +190,8 @@ fn located(frame: &Frame<'_>) {
     };
     for span in frame.spans() {
         assert!(at <= span.start && span.start < span.header_end, "{span:?}");
-        let is_longer = frame.is_cut_copy() && matches!(span.layer, Layer::Ipv4 | Layer::Ipv6);
+        let is_longer =
+            frame.is_truncated_copy() && matches!(span.layer, Layer::Ipv4 | Layer::Ipv6);
         assert!(span.header_end <= span.end, "{span:?}");
         assert!(span.end <= limit || is_longer, "{span:?}");
         assert!(span.header_end <= bytes.len(), "{span:?} was not captured");
@@ -1318,7 +1319,7 @@ pub fn rewrite(data: &[u8]) {
         {
             assert!(matches!(
                 outcome.icrc,
-                IcrcWas::Absent | IcrcWas::Unrepaired
+                PriorIcrc::Absent | PriorIcrc::Unrepaired
             ));
         }
         let good = |frame: &Frame<'_>| matches!(frame.verify_icrc(), Verdict::Good(_));

@@ -2,7 +2,8 @@
 //! the innermost packet. The results are kept in `frame.rs`.
 
 use super::{
-    Datagram, End, Frame, Ip, LinkType, MAX_LAYERS, MAX_TUNNELS, Noted, Span, Upper, overlong,
+    Datagram, End, Frame, Ip, LinkType, MAX_LAYERS, MAX_TUNNELS, RecordedOptions, Span, Upper,
+    overlong,
 };
 use crate::claim::must_prove_roce;
 use crate::error::{Error, ErrorKind};
@@ -20,7 +21,7 @@ use crate::profile::{GENEVE_PORT, GTP_U_PORT, VXLAN_GPE_PORT, VXLAN_PORT};
 
 /// Assumed length of a frame that a mirror has truncated, in octets: the usual snapshot length of a
 /// capture.
-const LONGEST_COPIED: usize = 1 << 18;
+const MAX_COPIED_LEN: usize = 1 << 18;
 
 /// Locates the layers of `frame`, whose octets are set and which has no layers yet.
 pub(super) fn locate(frame: &mut Frame<'_>, link: LinkType) {
@@ -60,15 +61,15 @@ struct Walk {
 
 /// The walk has ended; the frame records the reason.
 #[derive(Clone, Copy)]
-struct Stopped;
+struct WalkEnded;
 
-type Step = Result<Next, Stopped>;
+type Step = Result<Next, WalkEnded>;
 
 /// Errors.
 impl Walk {
     /// Ends the walk because a layer needs `need` octets from here on, more than are available.
     #[cold]
-    fn short(self, frame: &mut Frame<'_>, layer: Layer, need: usize) -> Stopped {
+    fn short(self, frame: &mut Frame<'_>, layer: Layer, need: usize) -> WalkEnded {
         let (want, have) = (self.at + need, frame.bytes.len());
         if want <= self.limit {
             let need = want;
@@ -77,13 +78,13 @@ impl Walk {
             let room = self.limit.saturating_sub(self.at);
             frame.end = End::Malformed(Error::short(layer, need, room).at(self.at));
         }
-        Stopped
+        WalkEnded
     }
 
     /// Ends the walk at an extension header that ends too late: cut if the wire had more than was
     /// captured, otherwise malformed.
     #[cold]
-    fn cut_or_malformed(self, frame: &mut Frame<'_>, e: Error) -> Stopped {
+    fn cut_or_malformed(self, frame: &mut Frame<'_>, e: Error) -> WalkEnded {
         let have = frame.bytes.len();
         let ErrorKind::Short { need, .. } = e.kind else {
             return malformed(frame, e);
@@ -92,7 +93,7 @@ impl Walk {
         if end <= self.limit && end > have {
             let need = end;
             frame.end = End::Cut { layer, need, have };
-            return Stopped;
+            return WalkEnded;
         }
         let room = self.limit.saturating_sub(e.offset);
         malformed(frame, Error::short(layer, need, room).at(e.offset))
@@ -106,22 +107,22 @@ impl Walk {
         field: &'static str,
         value: u8,
         expected: &'static str,
-    ) -> Stopped {
+    ) -> WalkEnded {
         let error = Error::value(layer, self.at, field, u64::from(value), expected);
         malformed(frame, error)
     }
 }
 
 #[cold]
-fn malformed(frame: &mut Frame<'_>, error: Error) -> Stopped {
+fn malformed(frame: &mut Frame<'_>, error: Error) -> WalkEnded {
     frame.end = End::Malformed(error);
-    Stopped
+    WalkEnded
 }
 
 #[cold]
-fn stop_at_fragment(frame: &mut Frame<'_>, offset: usize, more: bool) -> Stopped {
+fn stop_at_fragment(frame: &mut Frame<'_>, offset: usize, more: bool) -> WalkEnded {
     frame.end = End::Fragment { offset, more };
-    Stopped
+    WalkEnded
 }
 
 impl Walk {
@@ -144,7 +145,7 @@ impl Walk {
 
     /// Returns the octets from here on, up to the end of the carrier or of the capture.
     #[inline]
-    fn here<'a>(&self, frame: &Frame<'a>) -> &'a [u8] {
+    fn remaining<'a>(&self, frame: &Frame<'a>) -> &'a [u8] {
         let end = self.limit.min(frame.bytes.len());
         frame.bytes.get(self.at..end).unwrap_or_default()
     }
@@ -155,8 +156,8 @@ impl Walk {
         &self,
         frame: &mut Frame<'a>,
         layer: Layer,
-    ) -> Result<&'a [u8; N], Stopped> {
-        match self.here(frame).first_chunk() {
+    ) -> Result<&'a [u8; N], WalkEnded> {
+        match self.remaining(frame).first_chunk() {
             Some(octets) => Ok(octets),
             None => Err(self.short(frame, layer, N)),
         }
@@ -165,17 +166,17 @@ impl Walk {
     /// Returns the octets from here on, or an error if fewer than the `need` octets of a header are
     /// available.
     #[inline]
-    fn have<'a>(
+    fn require<'a>(
         &self,
         frame: &mut Frame<'a>,
         layer: Layer,
         need: usize,
-    ) -> Result<&'a [u8], Stopped> {
-        let here = self.here(frame);
-        if here.len() < need || self.at > frame.bytes.len() {
+    ) -> Result<&'a [u8], WalkEnded> {
+        let remaining = self.remaining(frame);
+        if remaining.len() < need || self.at > frame.bytes.len() {
             return Err(self.short(frame, layer, need));
         }
-        Ok(here)
+        Ok(remaining)
     }
 
     /// Locates a layer with `header` octets of header here and moves past the header; its content
@@ -187,7 +188,7 @@ impl Walk {
         layer: Layer,
         header: usize,
         end: usize,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), WalkEnded> {
         let span = Span {
             layer,
             start: self.at,
@@ -217,15 +218,15 @@ impl Walk {
         let room = self.limit - self.at;
         let len = uncounted + value;
         if len > room {
-            if self.is_cut_copy(frame, layer) {
+            if self.is_truncated_copy(frame, layer) {
                 frame.bytes = frame.bytes.get(..self.limit).unwrap_or(frame.bytes);
-                frame.cut_copy = true;
+                frame.truncated_copy = true;
                 return self.at + len;
             }
             let max = room.saturating_sub(uncounted);
             let error = Error::length(layer, field_at, field, value, min, max);
             overlong(frame, error);
-            frame.beyond.get_or_insert(field_at);
+            frame.overlong_at.get_or_insert(field_at);
         }
         self.at + len.min(room)
     }
@@ -234,7 +235,7 @@ impl Walk {
     /// truncated without indicating it: the tunnel's own length is consistent, and there is no
     /// mirror that would have indicated it.
     #[cold]
-    fn is_cut_copy(&self, frame: &Frame<'_>, layer: Layer) -> bool {
+    fn is_truncated_copy(&self, frame: &Frame<'_>, layer: Layer) -> bool {
         let says = |mirror: Mirror| !matches!(mirror.header, Erspan::I);
         self.tunnels > 1
             && matches!(layer, Layer::Ipv4 | Layer::Ipv6)
@@ -244,8 +245,8 @@ impl Walk {
 
     /// Returns the carrier's end, for a length field that states none.
     #[cold]
-    fn unstated(&self, frame: &mut Frame<'_>) -> usize {
-        frame.unstated = true;
+    fn length_unstated(&self, frame: &mut Frame<'_>) -> usize {
+        frame.length_unstated = true;
         self.limit
     }
 
@@ -257,7 +258,7 @@ impl Walk {
             let need = end;
             frame.end = End::Cut { layer, need, have };
         }
-        Err(Stopped)
+        Err(WalkEnded)
     }
 
     #[inline]
@@ -274,7 +275,7 @@ impl Walk {
                 // systems.
                 match u32::from_be_bytes(family).min(u32::from_le_bytes(family)) {
                     2 | 10 | 24 | 28 | 30 => Ok(Next::Ip),
-                    _ => Err(Stopped),
+                    _ => Err(WalkEnded),
                 }
             }
             LinkType::InfiniBand => self.infiniband(frame),
@@ -285,7 +286,7 @@ impl Walk {
     #[inline(never)]
     fn erf(&mut self, frame: &mut Frame<'_>) -> Step {
         const LAYER: Layer = Layer::Erf;
-        let header = match Erf::parse(self.here(frame)) {
+        let header = match Erf::parse(self.remaining(frame)) {
             Ok(header) => header,
             Err(need) => return Err(self.short(frame, LAYER, need)),
         };
@@ -294,7 +295,7 @@ impl Walk {
         match header.record {
             Record::Ethernet => Ok(Next::Ethernet),
             Record::InfiniBand => self.infiniband(frame),
-            Record::Other => Err(Stopped),
+            Record::Other => Err(WalkEnded),
         }
     }
 
@@ -335,22 +336,22 @@ impl Walk {
         match next {
             lrh::LOCAL => {}
             lrh::GLOBAL => self.global_route(frame, &mut ip)?,
-            _ => return Err(Stopped),
+            _ => return Err(WalkEnded),
         }
         frame.ip = Some(ip);
         if ip.protocol != TRANSPORT {
-            return Err(Stopped);
+            return Err(WalkEnded);
         }
         frame.upper = Upper::InfiniBand(Packet {
             ip,
-            payload: self.have(frame, Layer::Bth, 0)?,
+            payload: self.require(frame, Layer::Bth, 0)?,
             payload_len: self.limit - self.at,
         });
         Self::payload(frame, Layer::Payload, self.limit)
     }
 
     /// Parses the Global Route Header, which has the layout of an IPv6 header.
-    fn global_route(&mut self, frame: &mut Frame<'_>, ip: &mut Ip) -> Result<(), Stopped> {
+    fn global_route(&mut self, frame: &mut Frame<'_>, ip: &mut Ip) -> Result<(), WalkEnded> {
         const LAYER: Layer = Layer::Grh;
         let here = self.array::<{ ipv6::LEN }>(frame, LAYER)?;
         let word = u32_at(here, 0);
@@ -371,18 +372,21 @@ impl Walk {
     }
 
     fn cooked(&mut self, frame: &mut Frame<'_>, header: usize, protocol_at: usize) -> Step {
-        let number = u16_at(self.have(frame, Layer::LinuxCooked, header)?, protocol_at);
+        let number = u16_at(
+            self.require(frame, Layer::LinuxCooked, header)?,
+            protocol_at,
+        );
         self.push(frame, Layer::LinuxCooked, header, self.limit)?;
         match number {
             linux_cooked::LLC => self.llc(frame),
             // Other small numbers are specific to Linux, not lengths.
-            0..ethernet::LEAST_TYPE => Err(Stopped),
+            0..ethernet::LEAST_TYPE => Err(WalkEnded),
             _ => Ok(Next::EtherType(number)),
         }
     }
 
     #[inline]
-    fn ethernet(&mut self, frame: &mut Frame<'_>) -> Result<u16, Stopped> {
+    fn ethernet(&mut self, frame: &mut Frame<'_>) -> Result<u16, WalkEnded> {
         let here = self.array::<{ ethernet::LEN }>(frame, Layer::Ethernet)?;
         let number = u16_at(here, ethernet::TYPE);
         self.push(frame, Layer::Ethernet, ethernet::LEN, self.limit)?;
@@ -395,7 +399,7 @@ impl Walk {
 
     #[inline(never)]
     fn mac_control(&mut self, frame: &mut Frame<'_>, destination: [u8; 6]) -> Step {
-        let payload = self.have(frame, Layer::Pfc, 0)?;
+        let payload = self.require(frame, Layer::Pfc, 0)?;
         frame.upper = Upper::MacControl(self.at, payload, destination);
         // Octets after the pause times are padding. Other opcodes are not read.
         let read = match payload.first_chunk() {
@@ -422,7 +426,7 @@ impl Walk {
                 self.limit = self.bounded(frame, Layer::Ethernet, field, usize::from(len), (3, 0));
                 self.llc(frame)
             }
-            _ => Err(Stopped),
+            _ => Err(WalkEnded),
         }
     }
 
@@ -430,13 +434,13 @@ impl Walk {
     fn llc(&mut self, frame: &mut Frame<'_>) -> Step {
         let end = self.limit;
         if *self.array(frame, Layer::Llc)? != [0xFE, 0xFE, 0x03] || end == self.at + 3 {
-            return Err(Stopped);
+            return Err(WalkEnded);
         }
         if self.array::<4>(frame, Layer::Llc)?[3] != 0x83 {
-            return Err(Stopped);
+            return Err(WalkEnded);
         }
         self.push(frame, Layer::Llc, 3, end)?;
-        let pdu = self.have(frame, Layer::IsIs, 1)?;
+        let pdu = self.require(frame, Layer::IsIs, 1)?;
         frame.upper = Upper::IsIs(self.at, pdu);
         self.push(frame, Layer::IsIs, 1, end)?;
         Self::payload(frame, Layer::IsIs, end)
@@ -458,12 +462,12 @@ impl Walk {
                 self.at += 4;
                 Ok(Next::Ethernet)
             }
-            _ => Err(Stopped),
+            _ => Err(WalkEnded),
         }
     }
 
     #[inline]
-    fn tunnel(&mut self, frame: &mut Frame<'_>, layer: Layer) -> Result<(), Stopped> {
+    fn tunnel(&mut self, frame: &mut Frame<'_>, layer: Layer) -> Result<(), WalkEnded> {
         self.tunnels += 1;
         if self.tunnels > MAX_TUNNELS {
             let what = "IP headers inside one another";
@@ -486,12 +490,12 @@ impl Walk {
         if header < ipv4::LEN {
             return Err(self.value(frame, LAYER, "IHL", first & 0x0F, "5 to 15"));
         }
-        self.have(frame, LAYER, header)?;
+        self.require(frame, LAYER, header)?;
         let field = ("total length", self.at + ipv4::LENGTH);
         // Total length 0: the sender left segmentation to its hardware, so only the carrier's end
         // is known.
         let end = match total {
-            0 => self.unstated(frame),
+            0 => self.length_unstated(frame),
             total if total < header => {
                 let room = self.limit - self.at;
                 let error = Error::length(LAYER, field.1, field.0, total, header, room);
@@ -513,7 +517,7 @@ impl Walk {
         let field = u16_at(here, ipv4::FRAGMENT);
         let (offset, more) = (usize::from(field & 0x1FFF) * 8, field & 0x2000 != 0);
         self.push(frame, LAYER, header, end)?;
-        frame.options = Noted::NONE;
+        frame.options = RecordedOptions::NONE;
         frame.ip = Some(ip);
         if more || offset != 0 {
             return Err(stop_at_fragment(frame, offset, more));
@@ -533,7 +537,7 @@ impl Walk {
         }
         // 0: a jumbogram, or segmentation left to the sender's hardware.
         let end = match usize::from(u16_at(here, ipv6::LENGTH)) {
-            0 => self.unstated(frame),
+            0 => self.length_unstated(frame),
             len => {
                 let field = ("payload length", self.at + ipv6::LENGTH);
                 self.bounded(frame, LAYER, field, len, (0, ipv6::LEN))
@@ -552,7 +556,7 @@ impl Walk {
             payload: start + ipv6::LEN,
         };
         self.push(frame, LAYER, ipv6::LEN, end)?;
-        frame.options = Noted::NONE;
+        frame.options = RecordedOptions::NONE;
         frame.ip = Some(ip);
         let wire = end.min(frame.bytes.len());
         let packet = frame.bytes.get(..wire).unwrap_or_default();
@@ -569,7 +573,7 @@ impl Walk {
                     ip.destination = last_segment_at(packet, &header)
                         .map_or(ip.destination, |at| ipv6_at(packet, at).into());
                 }
-                Layer::HopByHop | Layer::DestinationOptions => frame.note_options(&header),
+                Layer::HopByHop | Layer::DestinationOptions => frame.record_options(&header),
                 _ => {}
             }
             frame.ip = Some(ip);
@@ -603,10 +607,10 @@ impl Walk {
                 } else {
                     Layer::Ospf3
                 };
-                frame.upper = Upper::Ospf(ip, self.have(frame, layer, 0)?);
+                frame.upper = Upper::Ospf(ip, self.require(frame, layer, 0)?);
                 Self::payload(frame, layer, self.limit)
             }
-            _ => Err(Stopped),
+            _ => Err(WalkEnded),
         }
     }
 
@@ -619,14 +623,14 @@ impl Walk {
             let error = Error::value(Layer::Tcp, at, "data offset", words.into(), "5 to 15");
             return Err(malformed(frame, error));
         }
-        self.have(frame, Layer::Tcp, header)?;
+        self.require(frame, Layer::Tcp, header)?;
         let ports = [tcp::SOURCE, tcp::DESTINATION].map(|at| u16_at(here, at));
         self.push(frame, Layer::Tcp, header, self.limit)?;
         if ports.contains(&bgp::PORT) {
-            frame.upper = Upper::Bgp(self.at, self.have(frame, Layer::Bgp, 0)?);
+            frame.upper = Upper::Bgp(self.at, self.require(frame, Layer::Bgp, 0)?);
             return Self::payload(frame, Layer::Bgp, self.limit);
         }
-        Err(Stopped)
+        Err(WalkEnded)
     }
 
     #[inline(always)]
@@ -636,7 +640,7 @@ impl Walk {
         let field = ("UDP length", self.at + udp::LENGTH);
         let end = match len {
             // RFC 2675: a jumbogram, which exists only in IPv6.
-            0 if ip.source.is_ipv6() => self.unstated(frame),
+            0 if ip.source.is_ipv6() => self.length_unstated(frame),
             0..udp::LEN => {
                 let room = self.limit - self.at;
                 let error = Error::length(Layer::Udp, field.1, field.0, len, udp::LEN, room);
@@ -659,7 +663,7 @@ impl Walk {
             source_port: u16_at(here, udp::SOURCE),
             destination_port,
             checksum: u16_at(here, udp::CHECKSUM),
-            payload: self.here(frame),
+            payload: self.remaining(frame),
             payload_len: end - self.at,
         };
         frame.upper = Upper::Udp(datagram);
@@ -696,7 +700,7 @@ impl Walk {
         let here = self.array::<{ udp::VXLAN_LEN }>(frame, Layer::Vxlan)?;
         // RFC 7348: the I flag must be set; otherwise this is not standard VXLAN.
         if u8_at(here, 0) & udp::VXLAN_FLAG == 0 {
-            return Err(Stopped);
+            return Err(WalkEnded);
         }
         self.push(frame, Layer::Vxlan, udp::VXLAN_LEN, self.limit)?;
         Ok(Next::Ethernet)
@@ -704,11 +708,11 @@ impl Walk {
 
     #[inline(never)]
     fn vxlan_gpe(&mut self, frame: &mut Frame<'_>) -> Option<Step> {
-        let here = self.here(frame).first_chunk::<{ vxlan_gpe::LEN }>()?;
-        if u8_at(here, vxlan_gpe::FLAGS) & vxlan_gpe::TELLING != vxlan_gpe::DATA {
+        let header = self.remaining(frame).first_chunk::<{ vxlan_gpe::LEN }>()?;
+        if u8_at(header, vxlan_gpe::FLAGS) & vxlan_gpe::IDENTIFYING_MASK != vxlan_gpe::DATA {
             return None;
         }
-        let next = match u8_at(here, vxlan_gpe::NEXT) {
+        let next = match u8_at(header, vxlan_gpe::NEXT) {
             vxlan_gpe::IPV4 => Next::EtherType(ethernet::IPV4),
             vxlan_gpe::IPV6 => Next::EtherType(ethernet::IPV6),
             vxlan_gpe::ETHERNET => Next::Ethernet,
@@ -721,13 +725,13 @@ impl Walk {
 
     #[inline(never)]
     fn geneve(&mut self, frame: &mut Frame<'_>) -> Option<Step> {
-        let here = self.here(frame).first_chunk::<{ geneve::LEN }>()?;
+        let here = self.remaining(frame).first_chunk::<{ geneve::LEN }>()?;
         let first = u8_at(here, geneve::OPTIONS_LEN);
         let is_control = u8_at(here, geneve::FLAGS) & geneve::CONTROL != 0;
         if first >> 6 != 0 || is_control {
             return None;
         }
-        let next = carried(u16_at(here, geneve::TYPE))?;
+        let next = payload_by_ether_type(u16_at(here, geneve::TYPE))?;
         let header = geneve::LEN + usize::from(first & 0x3F) * 4;
         Some(self.header(frame, Layer::Geneve, header).map(|()| next))
     }
@@ -739,19 +743,21 @@ impl Walk {
         frame: &mut Frame<'_>,
         layer: Layer,
         header: usize,
-    ) -> Result<(), Stopped> {
-        self.have(frame, layer, header)?;
+    ) -> Result<(), WalkEnded> {
+        self.require(frame, layer, header)?;
         self.push(frame, layer, header, self.limit)
     }
 
     #[inline(never)]
     fn gtp_u(&mut self, frame: &mut Frame<'_>) -> Option<Step> {
-        let here = self.here(frame).first_chunk::<{ gtp_u::LEN }>()?;
-        let flags = u8_at(here, gtp_u::FLAGS);
-        if flags & gtp_u::TELLING != gtp_u::VERSION_1 || u8_at(here, gtp_u::TYPE) != gtp_u::G_PDU {
+        let header = self.remaining(frame).first_chunk::<{ gtp_u::LEN }>()?;
+        let flags = u8_at(header, gtp_u::FLAGS);
+        if flags & gtp_u::IDENTIFYING_MASK != gtp_u::VERSION_1
+            || u8_at(header, gtp_u::TYPE) != gtp_u::G_PDU
+        {
             return None;
         }
-        let len = usize::from(u16_at(here, gtp_u::LENGTH));
+        let len = usize::from(u16_at(header, gtp_u::LENGTH));
         let field = ("length", self.at + gtp_u::LENGTH);
         self.limit = self.bounded(frame, Layer::GtpU, field, len, (0, gtp_u::LEN));
         Some(self.g_pdu(frame, flags))
@@ -763,7 +769,7 @@ impl Walk {
         let mut next = 0;
         if flags & gtp_u::OPTIONAL != 0 {
             header += gtp_u::OPTIONAL_LEN;
-            let here = self.have(frame, LAYER, header)?;
+            let here = self.require(frame, LAYER, header)?;
             if flags & gtp_u::EXTENSION != 0 {
                 next = u8_at(here, gtp_u::NEXT);
             }
@@ -773,7 +779,7 @@ impl Walk {
         let mut extensions = 0;
         while next != 0 {
             extensions += 1;
-            let units = u8_at(self.have(frame, LAYER, header + 1)?, header);
+            let units = u8_at(self.require(frame, LAYER, header + 1)?, header);
             let at = self.at + header;
             if units == 0 {
                 let field = "extension header length";
@@ -785,15 +791,15 @@ impl Walk {
                 return Err(malformed(frame, error));
             }
             header += usize::from(units) * 4;
-            next = u8_at(self.have(frame, LAYER, header)?, header - 1);
+            next = u8_at(self.require(frame, LAYER, header)?, header - 1);
         }
         self.push(frame, LAYER, header, self.limit)?;
         // A user's packet may also be an Ethernet frame or unstructured; the header does not
         // indicate it.
-        match self.here(frame).first().map(|first| first >> 4) {
+        match self.remaining(frame).first().map(|first| first >> 4) {
             Some(4) => Ok(Next::EtherType(ethernet::IPV4)),
             Some(6) => Ok(Next::EtherType(ethernet::IPV6)),
-            Some(_) => Err(Stopped),
+            Some(_) => Err(WalkEnded),
             None => Self::payload(frame, Layer::Payload, self.limit),
         }
     }
@@ -802,8 +808,8 @@ impl Walk {
     fn gre(&mut self, frame: &mut Frame<'_>, ip: Ip) -> Step {
         let here = self.array::<{ gre::LEN }>(frame, Layer::Gre)?;
         let (flags, number) = (u16_at(here, gre::FLAGS), u16_at(here, gre::TYPE));
-        if flags & gre::REFUSED != 0 {
-            return Err(Stopped);
+        if flags & gre::UNSUPPORTED_BITS != 0 {
+            return Err(WalkEnded);
         }
         let fields = flags & (gre::CHECKSUM_PRESENT | gre::KEY_PRESENT | gre::SEQUENCE_PRESENT);
         let header = gre::LEN + gre::FIELD_LEN * fields.count_ones() as usize;
@@ -811,12 +817,12 @@ impl Walk {
         let has_header = match number {
             gre::ERSPAN => flags & gre::SEQUENCE_PRESENT != 0,
             gre::ERSPAN_3 => true,
-            _ => return carried(number).ok_or(Stopped),
+            _ => return payload_by_ether_type(number).ok_or(WalkEnded),
         };
         let header = if has_header {
-            let len = Erspan::header_len(number, self.here(frame));
-            let here = self.have(frame, Layer::Erspan, len)?;
-            let header = Erspan::parse(number, here).ok_or(Stopped)?;
+            let len = Erspan::header_len(number, self.remaining(frame));
+            let here = self.require(frame, Layer::Erspan, len)?;
+            let header = Erspan::parse(number, here).ok_or(WalkEnded)?;
             self.push(frame, Layer::Erspan, len, self.limit)?;
             header
         } else {
@@ -826,7 +832,7 @@ impl Walk {
             // Treated like a frame cut by the capture here: octets after the copy are padding of
             // the frame around it.
             frame.bytes = frame.bytes.get(..self.limit).unwrap_or(frame.bytes);
-            self.limit = self.at + LONGEST_COPIED;
+            self.limit = self.at + MAX_COPIED_LEN;
         }
         frame.mirror = Some(Mirror {
             exporter: ip.source,
@@ -838,7 +844,7 @@ impl Walk {
 }
 
 /// Returns the layer that a tunnel's header announces by an EtherType; `None` if it is not parsed.
-const fn carried(number: u16) -> Option<Next> {
+const fn payload_by_ether_type(number: u16) -> Option<Next> {
     match number {
         gre::ETHERNET => Some(Next::Ethernet),
         ethernet::IPV4 | ethernet::IPV6 => Some(Next::EtherType(number)),

@@ -116,7 +116,7 @@ pub const fn characteristic_name(code: u16) -> Option<&'static str> {
 const LAYER: Layer = Layer::Bgp;
 pub(super) const MARKER: usize = 16;
 /// Maximum message length without RFC 8654; OPEN and KEEPALIVE never exceed it.
-const LONGEST_PLAIN: usize = 4096;
+const MAX_MESSAGE_LEN: usize = 4096;
 /// Octets before an NHC's next hop: AFI, SAFI, next hop length.
 const NHC_HEAD: usize = 4;
 
@@ -136,7 +136,7 @@ fn header(bytes: &[u8]) -> Option<(usize, u8)> {
     }
     let (len, kind) = (usize::from(u16_at(bytes, MARKER)), u8_at(bytes, MARKER + 2));
     let most = match kind {
-        1 => LONGEST_PLAIN,
+        1 => MAX_MESSAGE_LEN,
         2 | 3 | 5 => 0xFFFF,
         4 => HEADER,
         _ => return None,
@@ -305,7 +305,7 @@ impl<'a> Update<'a> {
     pub fn withdrawn(&self, session: Session) -> impl Iterator<Item = Prefix> + use<'a> {
         let read = move |field, v6| {
             let ids = session.path_ids.get(usize::from(v6)).copied().flatten();
-            let mut nlri = Nlri::read(field, v6, ids, &mut Report::nowhere());
+            let mut nlri = Nlri::read(field, v6, ids, &mut Report::discard());
             core::iter::from_fn(move || nlri.next().map(|(prefix, ..)| prefix))
         };
         let unreach = (self.attributes().filter_map(Result::ok))
@@ -602,7 +602,7 @@ pub struct Characteristic<'a> {
 
 /// Plausibility of one interpretation of an NLRI field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Looks {
+enum NlriPlausibility {
     /// The encoding that speakers use.
     Usual,
     /// Can be parsed, but is an unusual encoding.
@@ -637,38 +637,38 @@ impl<'a> Nlri<'a> {
             skip,
         });
         let looks = |nlri: &Self, fits: bool| match fits {
-            true => nlri.looks(),
-            false => Looks::Broken,
+            true => nlri.plausibility(),
+            false => NlriPlausibility::Broken,
         };
         match (
             looks(&plain, ids != Some(true)),
             looks(&with_ids, ids != Some(false)),
         ) {
-            (Looks::Usual, _) => plain,
-            (_, Looks::Usual) => with_ids,
-            (Looks::Odd, _) => plain,
-            (Looks::Broken, Looks::Odd) => with_ids,
-            (Looks::Broken, Looks::Broken) => {
+            (NlriPlausibility::Usual, _) => plain,
+            (_, NlriPlausibility::Usual) => with_ids,
+            (NlriPlausibility::Odd, _) => plain,
+            (NlriPlausibility::Broken, NlriPlausibility::Odd) => with_ids,
+            (NlriPlausibility::Broken, NlriPlausibility::Broken) => {
                 report.push(Rule::PncMalformed, at, octets.len());
                 Self::default()
             }
         }
     }
 
-    fn looks(&self) -> Looks {
+    fn plausibility(&self) -> NlriPlausibility {
         let mut walk = self.clone();
         let (mut defaults, mut odd) = (0, false);
         while !walk.octets.is_empty() {
             let Some((prefix, _, octets)) = walk.next() else {
-                return Looks::Broken;
+                return NlriPlausibility::Broken;
             };
             odd |= !prefix.padded().starts_with(octets);
             defaults += usize::from(prefix.bits() == 0);
         }
         if odd || (self.skip == 0 && defaults > 1) {
-            Looks::Odd
+            NlriPlausibility::Odd
         } else {
-            Looks::Usual
+            NlriPlausibility::Usual
         }
     }
 
@@ -769,7 +769,7 @@ impl<'a> Advertisements<'a> {
         let spoken = first.iter().any(|(_, nhc)| speaks(nhc))
             || all.any(|(_, nhc)| speaks(&nhc))
             || update.overrun() == Some(attribute::NHC);
-        let mut nobody = Report::nowhere();
+        let mut nobody = Report::discard();
         let report = if spoken { report } else { &mut nobody };
 
         let (mut next_hop, mut mp, mut seen) = (None, None, false);

@@ -307,7 +307,7 @@ impl Advertisement<'_> {
 pub(crate) struct Report<'f>(Option<&'f mut Findings>);
 
 impl<'f> Report<'f> {
-    pub(crate) const fn nowhere() -> Self {
+    pub(crate) const fn discard() -> Self {
         Self(None)
     }
 
@@ -374,7 +374,7 @@ impl<'a> Iterator for Walk<'a> {
     type Item = Advertisement<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.step(&mut Report::nowhere())
+        self.step(&mut Report::discard())
     }
 }
 
@@ -411,7 +411,7 @@ pub fn walk<'a>(
 /// Returns true if `bytes` contain flags of a prefix or a path attribute 39, as far as captured and
 /// regardless of their lengths. Defects of messages without either are out of scope.
 #[must_use]
-pub fn is_met(protocol: Protocol, bytes: &[u8]) -> bool {
+pub fn has_capability_data(protocol: Protocol, bytes: &[u8]) -> bool {
     let walk = match protocol {
         Protocol::IsIs => isis::Lsp::all_of(bytes).map(|lsp| lsp.advertisements()),
         Protocol::Ospf2 => ospf2::LsUpdate::all_of(bytes).map(|update| update.advertisements()),
@@ -421,9 +421,9 @@ pub fn is_met(protocol: Protocol, bytes: &[u8]) -> bool {
     walk.is_some_and(|mut walk| walk.any(|found| found.carrier.is_some()))
 }
 
-/// Performs [`walk`] for a message that [`is_met`]; rules broken before the first advertisement are
-/// added to `findings`. Also returns `None` if the header cannot be parsed. A header that the
-/// capture truncated is not a finding.
+/// Performs [`walk`] for a message for which [`has_capability_data`] is true; rules broken before
+/// the first advertisement are added to `findings`. Also returns `None` if the header cannot be
+/// parsed. A header that the capture truncated is not a finding.
 pub fn walk_checked<'a>(
     protocol: Protocol,
     bytes: &'a [u8],
@@ -431,7 +431,7 @@ pub fn walk_checked<'a>(
     profile: &Profile,
     findings: &mut Findings,
 ) -> Option<Walk<'a>> {
-    if !is_met(protocol, bytes) {
+    if !has_capability_data(protocol, bytes) {
         return None;
     }
     match walk(protocol, bytes, wire_len, profile) {

@@ -172,7 +172,7 @@ impl Rules {
     ) -> Result<Self, RulesError> {
         not_empty(&range)?;
         self.edit().ports = Some(range);
-        self.turn.port = by.into();
+        self.offsets.port = by.into();
         Ok(self)
     }
 
@@ -188,13 +188,13 @@ impl Rules {
     /// Adds `by` to QP numbers, after a mapping. The management QPs 0 and 1 and the multicast QP
     /// 0xFFFFFF stay; the sum wraps around within the numbers between them.
     pub fn add_qp(mut self, by: i32) -> Self {
-        self.turn.qp = i64::from(by).rem_euclid(QPS.into());
+        self.offsets.qp = i64::from(by).rem_euclid(QPS.into());
         self
     }
 
     /// Adds `by` to PSNs, modulo 2^24. The PSN of a CNP stays.
     pub const fn add_psn(mut self, by: u32) -> Self {
-        self.turn.psn = by & MAX_24;
+        self.offsets.psn = by & MAX_24;
         self
     }
 

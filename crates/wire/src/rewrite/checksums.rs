@@ -1,11 +1,11 @@
-//! `Canvas`: writes fields into the new packet and updates the checksums over them.
+//! `PacketPatcher`: writes fields into the new packet and updates the checksums over them.
 //!
 //! A checksum is updated by the difference that the written octets make (RFC 1624; for the ICRC,
 //! the CRC's linearity), so that a wrong one stays wrong by the same amount and the cost does not
 //! grow with the payload. It is recomputed only on request. `packet.rs` determines the writes and
 //! the checksums.
 
-use super::IcrcWas;
+use super::PriorIcrc;
 use crate::bth::BTH_LEN;
 use crate::checksum::{self, fold};
 use crate::header::{ipv6, udp};
@@ -69,7 +69,7 @@ enum Scope {
 
 /// The new packet, being written. Offsets are from the start of the old packet.
 #[derive(Debug)]
-pub(super) struct Canvas<'a> {
+pub(super) struct PacketPatcher<'a> {
     old: &'a [u8],
     new: &'a mut [u8],
     /// Difference between an offset in the new packet and the same one in the old packet.
@@ -78,7 +78,7 @@ pub(super) struct Canvas<'a> {
     scopes: ArrayVec<Scope, MAX_SCOPES>,
 }
 
-impl<'a> Canvas<'a> {
+impl<'a> PacketPatcher<'a> {
     /// Creates a canvas; `new` holds `old` from octet `before` on, moved to `after`.
     pub(super) fn new(
         old: &'a [u8],
@@ -139,7 +139,7 @@ impl<'a> Canvas<'a> {
 
     /// Closes all but the first `count` checksums, innermost first, and updates them. Returns the
     /// previous state of the ICRC among them.
-    pub(super) fn close(&mut self, count: usize) -> Option<IcrcWas> {
+    pub(super) fn close(&mut self, count: usize) -> Option<PriorIcrc> {
         let mut was = None;
         while self.scopes.len() > count {
             match self.scopes.pop() {
@@ -187,7 +187,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    fn close_icrc(&mut self, icrc: &Icrc, range: &Range<usize>) -> IcrcWas {
+    fn close_icrc(&mut self, icrc: &Icrc, range: &Range<usize>) -> PriorIcrc {
         let (start, end) = (icrc.ip, icrc.at + ICRC_LEN);
         let udp = icrc.udp - icrc.ip;
         let old = self.old.get(start..end).unwrap_or_default();
@@ -206,19 +206,19 @@ impl<'a> Canvas<'a> {
             verdict => verdict,
         };
         let (was, reading, expected) = match verdict {
-            None => (IcrcWas::Kept, Reading::default(), found),
+            None => (PriorIcrc::Kept, Reading::default(), found),
             Some(Verdict::Good(reading)) => {
-                let was = IcrcWas::Good(reading);
+                let was = PriorIcrc::Good(reading);
                 (was, reading.unwrap_or_default(), found)
             }
-            Some(Verdict::Bad { expected, .. }) => (IcrcWas::Bad, Reading::default(), expected),
-            Some(Verdict::Unchecked) => return IcrcWas::Unrepaired,
+            Some(Verdict::Bad { expected, .. }) => (PriorIcrc::Bad, Reading::default(), expected),
+            Some(Verdict::Unchecked) => return PriorIcrc::Unrepaired,
         };
-        if !self.repair && (unchanged || was == IcrcWas::Bad && found == 0) {
+        if !self.repair && (unchanged || was == PriorIcrc::Bad && found == 0) {
             return was;
         }
         let value = if self.repair {
-            let reading = if was == IcrcWas::Bad {
+            let reading = if was == PriorIcrc::Bad {
                 icrc.default
             } else {
                 reading
@@ -231,7 +231,7 @@ impl<'a> Canvas<'a> {
             Some(found ^ self.difference(covered, icrc))
         };
         let Some(value) = value else {
-            return IcrcWas::Unrepaired;
+            return PriorIcrc::Unrepaired;
         };
         self.write(icrc.at, value.to_le_bytes());
         was
@@ -257,13 +257,13 @@ impl<'a> Canvas<'a> {
             }
             crc.update(changed.get(..old.len()).unwrap_or_default());
         }
-        zeros_behind(crc, icrc.at - end)
+        append_zeros(crc, icrc.at - end)
     }
 }
 
 /// Returns the CRC, without its complement, of the data fed to `crc` followed by `count` octets of
 /// zero.
-fn zeros_behind(mut crc: Hasher, count: usize) -> u32 {
+fn append_zeros(mut crc: Hasher, count: usize) -> u32 {
     const ZEROS: [u8; 1024] = [0; 1024];
     // Combining takes one multiplication for each set bit of the count, which costs about as much
     // as feeding this many octets. Payload lengths mostly have few bits set.
@@ -350,7 +350,7 @@ mod tests {
             fed.update(b"what was written");
             let crc = fed.clone();
             fed.update(&vec![0; count]);
-            assert_eq!(zeros_behind(crc, count), !fed.finalize(), "{count}");
+            assert_eq!(append_zeros(crc, count), !fed.finalize(), "{count}");
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
             Err(_) => return,
         },
         Err(_) => {
-            walk.unopened = true;
+            walk.may_contain_unmapped = true;
             return;
         }
     };
@@ -42,7 +42,7 @@ pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
         Kind::DisconnectRequest => (dreq::REMOTE_QPN, None),
         Kind::ReadyToUse | Kind::DisconnectReply | Kind::Other(MESSAGE_RECEIPT) => return,
         _ => {
-            walk.unopened = true;
+            walk.may_contain_unmapped = true;
             return;
         }
     };
@@ -72,7 +72,7 @@ pub(super) fn rewrite(walk: &mut Walk<'_, '_>, at: usize, mad: &[u8]) {
         match version {
             4 => walk.ipv4(at + address + ip_cm::IPV4_IN_ADDRESS),
             6 => walk.ipv6(at + address),
-            _ => walk.unopened = true,
+            _ => walk.may_contain_unmapped = true,
         }
     }
 }

@@ -19,7 +19,7 @@ mod arp_field {
 pub(super) fn arp(walk: &mut Walk<'_, '_>, at: usize) {
     const IPV4_OVER_ETHERNET: [u8; 6] = [0, 1, 0x08, 0x00, 6, 4];
     if walk.old(at) != IPV4_OVER_ETHERNET {
-        walk.unopened = true;
+        walk.may_contain_unmapped = true;
         return;
     }
     for place in [arp_field::SENDER_MAC, arp_field::TARGET_MAC] {
@@ -57,7 +57,7 @@ pub(super) fn icmp<'f>(
                 walk.ipv6(at + place);
             }
         }
-        walk.unopened |= !message.get(options..).is_some_and(hold_no_address);
+        walk.may_contain_unmapped |= !message.get(options..).is_some_and(are_address_free);
         return None;
     }
     // RFC 792: the gateway of a redirect.
@@ -73,19 +73,19 @@ pub(super) fn icmp<'f>(
         // Echo, router solicitation, timestamps.
         (ICMPV4, 0 | 8 | 10 | 13 | 14) | (ICMPV6, 128 | 129) => return None,
         _ => {
-            walk.unopened |= matches!(protocol, ICMPV4 | ICMPV6);
+            walk.may_contain_unmapped |= matches!(protocol, ICMPV4 | ICMPV6);
             return None;
         }
     };
     let quoted = message.get(HEADER..).unwrap_or_default();
     let part = quoted.get(..quoted_len).filter(|q| !q.is_empty());
     // An extension may contain an interface's address (RFC 5837).
-    walk.unopened |= part.is_some_and(|part| part.len() < quoted.len());
+    walk.may_contain_unmapped |= part.is_some_and(|part| part.len() < quoted.len());
     Some((at + HEADER, part.unwrap_or(quoted)))
 }
 
 /// Returns true if neighbour discovery's `options` are only link-layer addresses, MTUs and nonces.
-fn hold_no_address(mut options: &[u8]) -> bool {
+fn are_address_free(mut options: &[u8]) -> bool {
     while let [1 | 2 | 5 | 14, units @ 1..=u8::MAX, ..] = options {
         options = options.get(usize::from(*units) * 8..).unwrap_or_default();
     }

@@ -4,9 +4,9 @@
 //! `frame.rs` locates headers, `checksums.rs` maintains checksums; RDMA CM messages are in `cm.rs`,
 //! ICMP and ARP in `icmp.rs`.
 
-use super::checksums::{Canvas, Icrc, Pseudo, Sum};
+use super::checksums::{Icrc, PacketPatcher, Pseudo, Sum};
 use super::walk::Walk;
-use super::{IcrcWas, Rules, cm, icmp, link};
+use super::{PriorIcrc, Rules, cm, icmp, link};
 use crate::bth::{BTH_LEN, Bth, Deth, ExtendedHeader, Opcode, Qp, field as bth_field};
 use crate::claim::Claim;
 use crate::fast_cnp::FastCnpRepr;
@@ -30,7 +30,7 @@ const TUPLE_SOURCE_PORT: usize = 1;
 /// UDP ports of protocols with addresses or packets that are not opened: routing (RIP, RIPng, LDP,
 /// AODV, OLSR, HSRP, GLBP, LSP ping, LISP, Babel), IPsec, L2TP, Teredo, GUE, MPLS, Linux's VXLAN,
 /// sFlow, and tunnels whose header was not recognised.
-const UNOPENED: [u16; 23] = [
+const UNPARSED_PORTS: [u16; 23] = [
     520,
     521,
     646,
@@ -67,23 +67,23 @@ pub(super) fn rewrite(
     rules: &Rules,
     frame: &Frame<'_>,
     link: LinkType,
-    canvas: &mut Canvas<'_>,
-) -> (IcrcWas, bool) {
+    patcher: &mut PacketPatcher<'_>,
+) -> (PriorIcrc, bool) {
     let mut walk = Walk {
         rules,
-        canvas,
+        patcher,
         link,
         base: 0,
         quotes: 0,
-        unopened: false,
+        may_contain_unmapped: false,
     };
-    (walk.packet(frame), walk.unopened)
+    (walk.packet(frame), walk.may_contain_unmapped)
 }
 
 impl Walk<'_, '_> {
-    fn packet(&mut self, frame: &Frame<'_>) -> IcrcWas {
-        self.unopened |= is_unopened(frame, self.link);
-        let open = self.canvas.open_count();
+    fn packet(&mut self, frame: &Frame<'_>) -> PriorIcrc {
+        self.may_contain_unmapped |= may_contain_unmapped_addresses(frame, self.link);
+        let open = self.patcher.open_count();
         let unrepaired = self.open_checksums(frame);
         for span in frame.spans() {
             self.header(frame, span);
@@ -101,12 +101,12 @@ impl Walk<'_, '_> {
             }
             _ => {}
         }
-        self.canvas.close(open).unwrap_or(unrepaired)
+        self.patcher.close(open).unwrap_or(unrepaired)
     }
 
     /// Opens the checksums of all headers, outermost first. Returns the state of the ICRC if it
     /// cannot be opened.
-    fn open_checksums(&mut self, frame: &Frame<'_>) -> IcrcWas {
+    fn open_checksums(&mut self, frame: &Frame<'_>) -> PriorIcrc {
         let bytes = frame.bytes();
         let mut pseudo = None;
         let mut transport = 0;
@@ -155,7 +155,7 @@ impl Walk<'_, '_> {
             return self.open_icrc(frame, clear);
         };
         // Protocols for which the walk over the frame has no layer, and first fragments.
-        let (fragment, first) = match frame.stop() {
+        let (fragment, first) = match frame.walk_end() {
             End::Fragment { offset, .. } => (true, offset == 0),
             _ => (false, true),
         };
@@ -164,7 +164,7 @@ impl Walk<'_, '_> {
             next_header::TCP if fragment => tcp::CHECKSUM,
             next_header::ICMPV4 | next_header::ICMPV6 => icmp_header::CHECKSUM,
             next_header::OSPF if ip.source.is_ipv6() => 12,
-            _ => return IcrcWas::Absent,
+            _ => return PriorIcrc::Absent,
         };
         // RFC 792: no pseudo-header.
         let pseudo = pseudo.filter(|_| ip.protocol != next_header::ICMPV4);
@@ -174,7 +174,7 @@ impl Walk<'_, '_> {
             let at = ip.payload + field;
             self.open_transport(bytes, ip.protocol, at, body, (pseudo, whole));
         }
-        IcrcWas::Absent
+        PriorIcrc::Absent
     }
 
     fn open_transport(
@@ -207,7 +207,7 @@ impl Walk<'_, '_> {
         whole: bool,
     ) {
         let base = self.base;
-        self.canvas.open_sum(Sum {
+        self.patcher.open_sum(Sum {
             at: base + at,
             body: base + body.start..base + body.end,
             pseudo,
@@ -215,26 +215,26 @@ impl Walk<'_, '_> {
         });
     }
 
-    fn open_icrc(&mut self, frame: &Frame<'_>, clear: bool) -> IcrcWas {
+    fn open_icrc(&mut self, frame: &Frame<'_>, clear: bool) -> PriorIcrc {
         let Some(datagram) = frame.datagram().filter(|_| frame.is_roce()) else {
-            return IcrcWas::Absent;
+            return PriorIcrc::Absent;
         };
         if !clear || !datagram.is_whole() || datagram.payload_len < BTH_LEN + ICRC_LEN {
-            return IcrcWas::Unrepaired;
+            return PriorIcrc::Unrepaired;
         }
         let verifies = self.rules.base().verify && self.quotes == 0;
         let verdict = verifies.then(|| frame.verify_icrc());
         if verdict == Some(Verdict::Unchecked) {
-            return IcrcWas::Unrepaired;
+            return PriorIcrc::Unrepaired;
         }
-        self.canvas.open_icrc(Icrc {
+        self.patcher.open_icrc(Icrc {
             ip: self.base + datagram.ip.start,
             udp: self.base + datagram.start,
             at: self.base + datagram.payload_at() + datagram.payload_len - ICRC_LEN,
             verdict,
             default: frame.profile().icrc_reading,
         });
-        IcrcWas::Absent
+        PriorIcrc::Absent
     }
 
     fn header(&mut self, frame: &Frame<'_>, span: &Span) {
@@ -248,7 +248,7 @@ impl Walk<'_, '_> {
                 while let Some([0 | 1, rest @ ..] | [148, 4, _, _, rest @ ..]) = options {
                     options = Some(rest);
                 }
-                self.unopened |= options.is_some_and(|options| !options.is_empty());
+                self.may_contain_unmapped |= options.is_some_and(|options| !options.is_empty());
             }
             Layer::Ipv6 => {
                 let word = u32_at(bytes, start);
@@ -272,7 +272,8 @@ impl Walk<'_, '_> {
                 for segment in 0..count {
                     self.ipv6(start + routing::SEGMENTS + 16 * segment);
                 }
-                self.unopened |= start + routing::SEGMENTS + 16 * count < span.header_end;
+                self.may_contain_unmapped |=
+                    start + routing::SEGMENTS + 16 * count < span.header_end;
             }
             Layer::HopByHop | Layer::DestinationOptions => self.options(frame, span),
             Layer::Udp => {
@@ -294,7 +295,7 @@ impl Walk<'_, '_> {
         let header = frame.bytes().get(start..end).unwrap_or_default();
         for option in Options::new(span.layer, header) {
             let Ok(option) = option else {
-                self.unopened = true;
+                self.may_contain_unmapped = true;
                 return;
             };
             let at = start + option.offset + 2;
@@ -307,7 +308,8 @@ impl Walk<'_, '_> {
             } else if let Some(Ok(_)) = ProxyAddress::parse(kind, data, profile) {
                 self.ipv6(at);
             } else {
-                self.unopened |= kind != profile.ioam_option && !NO_ADDRESS.contains(&kind);
+                self.may_contain_unmapped |=
+                    kind != profile.ioam_option && !NO_ADDRESS.contains(&kind);
             }
         }
     }
@@ -321,7 +323,7 @@ impl Walk<'_, '_> {
         }
         let claim = datagram.claim(profile);
         if claim != Claim::Ours {
-            self.unopened |= claim == Claim::Broken && port == profile.proxy_cn_port;
+            self.may_contain_unmapped |= claim == Claim::Broken && port == profile.proxy_cn_port;
             return;
         }
         if port == profile.proxy_cn_port {
@@ -384,7 +386,7 @@ impl Walk<'_, '_> {
     /// Rewrites a packet quoted at `at`, from its IP header on, as far as quoted.
     fn quoted(&mut self, frame: &Frame<'_>, at: usize, packet: &[u8]) {
         if self.quotes == MAX_QUOTES || packet.is_empty() {
-            self.unopened |= !packet.is_empty();
+            self.may_contain_unmapped |= !packet.is_empty();
             return;
         }
         let wire_len = match u8_at(packet, 0) >> 4 {
@@ -394,27 +396,27 @@ impl Walk<'_, '_> {
         let quoted = Frame::parse(packet, wire_len, LinkType::RawIp, frame.profile());
         let mut walk = Walk {
             rules: self.rules,
-            canvas: &mut *self.canvas,
+            patcher: &mut *self.patcher,
             link: LinkType::RawIp,
             base: self.base + at,
             quotes: self.quotes + 1,
-            unopened: false,
+            may_contain_unmapped: false,
         };
         walk.packet(&quoted);
-        self.unopened |= walk.unopened;
+        self.may_contain_unmapped |= walk.may_contain_unmapped;
     }
 }
 
 /// Returns true if `frame` may contain addresses that [`rewrite`] does not reach, judging by the
 /// innermost packet's content.
-fn is_unopened(frame: &Frame<'_>, link: LinkType) -> bool {
+fn may_contain_unmapped_addresses(frame: &Frame<'_>, link: LinkType) -> bool {
     let last = frame.spans().last();
     match (frame.upper(), frame.ip()) {
         (Upper::MacControl(..), _) => false,
-        _ if matches!(frame.stop(), End::Fragment { .. }) => false,
+        _ if matches!(frame.walk_end(), End::Fragment { .. }) => false,
         (Upper::Udp(datagram), _) => {
             let ports = [datagram.source_port, datagram.destination_port];
-            !frame.is_roce() && ports.iter().any(|port| UNOPENED.contains(port))
+            !frame.is_roce() && ports.iter().any(|port| UNPARSED_PORTS.contains(port))
         }
         (Upper::Other, Some(_)) if last.is_some_and(|last| last.layer == Layer::Tcp) => false,
         (Upper::Other, Some(ip)) if last.is_some_and(|last| last.header_end <= ip.payload) => {
@@ -433,6 +435,6 @@ fn is_unopened(frame: &Frame<'_>, link: LinkType) -> bool {
 /// Returns the innermost IP packet and its protocol, unless it is a fragment.
 fn whole_ip<'f>(frame: &'f Frame<'_>) -> Option<(&'f Ip, u8)> {
     let ip = frame.ip()?;
-    let is_fragment = matches!(frame.stop(), End::Fragment { .. });
+    let is_fragment = matches!(frame.walk_end(), End::Fragment { .. });
     (!is_fragment).then_some((ip, ip.protocol))
 }

@@ -104,7 +104,7 @@ fn mapped<T: Copy + Ord>(pairs: &[(T, T)], old: T) -> Option<T> {
 
 /// Offsets that vary from loop to loop; all 0 unless there is a variation.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Turn {
+pub(super) struct LoopOffsets {
     pub(super) number: u64,
     pub(super) psn: u32,
     pub(super) port: u64,
@@ -117,7 +117,7 @@ pub(super) struct Turn {
 #[must_use]
 pub struct Rules {
     pub(super) base: Arc<Base>,
-    pub(super) turn: Turn,
+    pub(super) offsets: LoopOffsets,
 }
 
 impl Rules {
@@ -126,7 +126,7 @@ impl Rules {
     }
 
     /// Returns true if anything after the link header can change or is to be verified.
-    pub(super) fn looks_inside(&self) -> bool {
+    pub(super) fn affects_payload(&self) -> bool {
         let base = &*self.base;
         base.repair
             || base.verify
@@ -135,9 +135,9 @@ impl Rules {
             || base.port != Port::Keep
             || !base.qps.is_empty()
             || base.flow_label.is_some()
-            || self.turn.psn != 0
-            || self.turn.port != 0
-            || self.turn.qp != 0
+            || self.offsets.psn != 0
+            || self.offsets.port != 0
+            || self.offsets.qp != 0
     }
 
     /// Returns true if IP addresses can change.
@@ -156,14 +156,14 @@ impl Rules {
 
     #[inline]
     pub(super) fn ipv4(&self, address: Ipv4Addr) -> Ipv4Addr {
-        let new = (self.base.v4).map(address.to_bits().into(), self.turn.number);
+        let new = (self.base.v4).map(address.to_bits().into(), self.offsets.number);
         // A mapping between IPv4 addresses never yields a wider value.
         Ipv4Addr::from_bits(new as u32)
     }
 
     #[inline]
     pub(super) fn ipv6(&self, address: Ipv6Addr) -> Ipv6Addr {
-        Ipv6Addr::from_bits((self.base.v6).map(address.to_bits(), self.turn.number))
+        Ipv6Addr::from_bits((self.base.v6).map(address.to_bits(), self.offsets.number))
     }
 
     /// Returns the new QP number for `qp`.
@@ -171,8 +171,8 @@ impl Rules {
     pub fn qp(&self, qp: Qp) -> Qp {
         let qp = mapped(&self.base.qps, qp).unwrap_or(qp);
         match qp.get().checked_sub(FIRST_QP) {
-            Some(place) if place < QPS && self.turn.qp != 0 => {
-                let place = (i64::from(place) + self.turn.qp).rem_euclid(QPS.into());
+            Some(place) if place < QPS && self.offsets.qp != 0 => {
+                let place = (i64::from(place) + self.offsets.qp).rem_euclid(QPS.into());
                 Qp::truncate(FIRST_QP + place as u32)
             }
             _ => qp,
@@ -182,7 +182,7 @@ impl Rules {
     /// Returns the new PSN for `psn` (24 bits).
     #[must_use]
     pub const fn psn(&self, psn: u32) -> u32 {
-        psn.wrapping_add(self.turn.psn) & MAX_24
+        psn.wrapping_add(self.offsets.psn) & MAX_24
     }
 
     /// Returns the new UDP source port for `port`.
@@ -196,10 +196,10 @@ impl Rules {
         };
         let (first, size) = base.port_range();
         let place = u64::from(port.wrapping_sub(first));
-        if self.turn.port == 0 || place >= size {
+        if self.offsets.port == 0 || place >= size {
             return port;
         }
-        let place = (place + self.turn.port % size) % size;
+        let place = (place + self.offsets.port % size) % size;
         // Less than the range's size.
         first + place as u16
     }

@@ -1,7 +1,7 @@
 //! Variation between the loops of a replay, as rules for each loop.
 
 use super::builder::not_empty;
-use super::rules::{QPS, Turn};
+use super::rules::{LoopOffsets, QPS};
 use super::{Rules, RulesError};
 use crate::bth::MAX_24;
 use crate::pnc::Prefix;
@@ -68,7 +68,7 @@ impl LoopVariation {
 
     /// Returns the rules for loop `number`. Does not allocate.
     pub fn rules(&self, number: u64) -> Rules {
-        let turn = &self.rules.turn;
+        let offsets = &self.rules.offsets;
         // The low 24 bits of the product are right even if it overflows.
         let psn = (number as u32).wrapping_mul(self.psn_step);
         let (_, size) = self.rules.base.port_range();
@@ -78,11 +78,11 @@ impl LoopVariation {
         let qp = round as i64 * i64::from(self.qp_step).rem_euclid(QPS.into());
         Rules {
             base: Arc::clone(&self.rules.base),
-            turn: Turn {
+            offsets: LoopOffsets {
                 number,
-                psn: turn.psn.wrapping_add(psn) & MAX_24,
-                port: turn.port + port,
-                qp: (turn.qp + qp) % i64::from(QPS),
+                psn: offsets.psn.wrapping_add(psn) & MAX_24,
+                port: offsets.port + port,
+                qp: (offsets.qp + qp) % i64::from(QPS),
             },
         }
     }

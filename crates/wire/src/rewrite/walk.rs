@@ -2,7 +2,7 @@
 //! `icmp.rs` locate them.
 
 use super::Rules;
-use super::checksums::Canvas;
+use super::checksums::PacketPatcher;
 use crate::bth::Qp;
 use crate::frame::LinkType;
 use crate::octets::{array, ipv4_at, ipv6_at, u16_at, u24_at};
@@ -11,53 +11,53 @@ use crate::octets::{array, ipv4_at, ipv6_at, u16_at, u24_at};
 #[derive(Debug)]
 pub(super) struct Walk<'w, 'a> {
     pub(super) rules: &'w Rules,
-    pub(super) canvas: &'w mut Canvas<'a>,
+    pub(super) patcher: &'w mut PacketPatcher<'a>,
     pub(super) link: LinkType,
     /// Offset of the packet in the outermost one.
     pub(super) base: usize,
     /// Nesting depth of the quote.
     pub(super) quotes: usize,
     /// True if there may be addresses that were not found.
-    pub(super) unopened: bool,
+    pub(super) may_contain_unmapped: bool,
 }
 
 impl Walk<'_, '_> {
     /// Returns octets of the original outermost packet, from this packet's `at` on.
     pub(super) fn old<const N: usize>(&self, at: usize) -> [u8; N] {
-        array(self.canvas.old(), self.base + at)
+        array(self.patcher.old(), self.base + at)
     }
 
     #[inline]
     pub(super) fn write<const N: usize>(&mut self, at: usize, value: [u8; N]) {
-        self.canvas.write(self.base + at, value);
+        self.patcher.write(self.base + at, value);
     }
 
     pub(super) fn ipv4(&mut self, at: usize) {
-        let old = ipv4_at(self.canvas.old(), self.base + at);
+        let old = ipv4_at(self.patcher.old(), self.base + at);
         let new = self.rules.ipv4(old);
         self.write(at, new.octets());
     }
 
     pub(super) fn ipv6(&mut self, at: usize) {
-        let old = ipv6_at(self.canvas.old(), self.base + at);
+        let old = ipv6_at(self.patcher.old(), self.base + at);
         let new = self.rules.ipv6(old);
         self.write(at, new.octets());
     }
 
     pub(super) fn udp_source(&mut self, at: usize) {
-        let old = u16_at(self.canvas.old(), self.base + at);
+        let old = u16_at(self.patcher.old(), self.base + at);
         let new = self.rules.udp_source(old);
         self.write(at, new.to_be_bytes());
     }
 
     pub(super) fn qp(&mut self, at: usize) {
-        let old = u24_at(self.canvas.old(), self.base + at);
+        let old = u24_at(self.patcher.old(), self.base + at);
         let [_, new @ ..] = self.rules.qp(Qp::truncate(old)).get().to_be_bytes();
         self.write(at, new);
     }
 
     pub(super) fn psn(&mut self, at: usize) {
-        let old = u24_at(self.canvas.old(), self.base + at);
+        let old = u24_at(self.patcher.old(), self.base + at);
         let [_, new @ ..] = self.rules.psn(old).to_be_bytes();
         self.write(at, new);
     }

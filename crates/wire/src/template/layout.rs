@@ -141,12 +141,12 @@ impl Layout {
         }
         let base = datagram.payload_at();
         Roce::new_checked(datagram.payload).map_err(|e| e.at(base))?;
-        no_checksums(frame)?;
+        check_no_checksums(frame)?;
         let ip = datagram.ip.start;
         let is_ipv4 = datagram.ip.source.is_ipv4();
         if is_ipv4 {
             let header = frame.bytes().get(ip..datagram.start);
-            right_ipv4_checksum(header.unwrap_or_default(), ip)?;
+            check_ipv4_checksum(header.unwrap_or_default(), ip)?;
         }
         let icrc = base + datagram.payload_len - ICRC_LEN;
         let reading = match frame.verify_icrc() {
@@ -384,7 +384,7 @@ fn flip(packet: &mut [u8], octet: usize) -> Option<()> {
 
 /// Checks that every UDP and GRE header of the frame states that it has no checksum: a tunnel's
 /// checksum covers our fields, too.
-fn no_checksums(frame: &Frame<'_>) -> Result<(), Error> {
+fn check_no_checksums(frame: &Frame<'_>) -> Result<(), Error> {
     for span in frame.spans() {
         let (at, found) = match span.layer {
             Layer::Udp => {
@@ -407,7 +407,7 @@ fn no_checksums(frame: &Frame<'_>) -> Result<(), Error> {
 }
 
 /// Checks an IPv4 header checksum: it is correct if the sum of all words is zero.
-fn right_ipv4_checksum(header: &[u8], ip: usize) -> Result<(), Error> {
+fn check_ipv4_checksum(header: &[u8], ip: usize) -> Result<(), Error> {
     if checksum::internet(&[header]) == 0 {
         return Ok(());
     }

@@ -134,7 +134,7 @@ impl Sample {
     }
 
     /// Returns it in an Ethernet frame, after `outer`.
-    pub fn behind(&self, outer: &[Part<'_>]) -> Vec<u8> {
+    pub fn wrapped_in(&self, outer: &[Part<'_>]) -> Vec<u8> {
         build(&[&[MAC], outer, &[self.part()]].concat())
     }
 }

@@ -88,8 +88,8 @@ impl<'a, const V: u8> LsUpdate<'a, V> {
         let mut lsas = self.all_lsas();
         core::iter::from_fn(move || {
             loop {
-                let (header, offset, _) = lsas.next(&mut Report::nowhere())?;
-                if wanted(V, header).is_some() {
+                let (header, offset, _) = lsas.next(&mut Report::discard())?;
+                if prefix_tlvs(V, header).is_some() {
                     return Some((offset, header));
                 }
             }
@@ -128,7 +128,7 @@ impl<'a, const V: u8> LsUpdate<'a, V> {
             tlvs: Region::whole(&[], 0),
             lsa: &[],
             lsa_at: 0,
-            wanted: Wanted::default(),
+            prefix_tlvs: PrefixTlvSpec::default(),
             seen: false,
             ignored: false,
         }))
@@ -195,16 +195,16 @@ impl<'a> Lsas<'a> {
 }
 
 /// Returns the TLVs with prefixes in the LSA with that header, if there are any.
-fn wanted(version: u8, header: &[u8]) -> Option<Wanted> {
+fn prefix_tlvs(version: u8, header: &[u8]) -> Option<PrefixTlvSpec> {
     match version {
-        2 => ospf2::wanted(header),
-        _ => ospf3::wanted(u16_at(header, lsa_field::OPTIONS)),
+        2 => ospf2::prefix_tlvs(header),
+        _ => ospf3::prefix_tlvs(u16_at(header, lsa_field::OPTIONS)),
     }
 }
 
 /// Type of the TLVs with prefixes in an LSA, with parameters for the walk.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct PrefixTlvSpec {
     pub(super) tlv: u16,
     /// Octets of the LSA's body before its TLVs.
     pub(super) head: usize,
@@ -228,7 +228,7 @@ pub(super) struct Advertisements<'a> {
     tlvs: Region<'a>,
     lsa: &'a [u8],
     lsa_at: usize,
-    wanted: Wanted,
+    prefix_tlvs: PrefixTlvSpec,
     /// True if the current LSA has had such a TLV.
     seen: bool,
     /// True if the current LSA is malformed and has to be ignored (RFC 9792 section 2).
@@ -239,10 +239,10 @@ impl<'a> Advertisements<'a> {
     pub(super) fn step(&mut self, report: &mut Report<'_>) -> Option<Advertisement<'a>> {
         loop {
             while let Some(tlv) = self.tlvs.next(Shape::Padded, report) {
-                if tlv.kind != self.wanted.tlv {
+                if tlv.kind != self.prefix_tlvs.tlv {
                     continue;
                 }
-                if core::mem::replace(&mut self.seen, true) && self.wanted.single {
+                if core::mem::replace(&mut self.seen, true) && self.prefix_tlvs.single {
                     report.push(Rule::PncSeveral, tlv.at, 2);
                     continue;
                 }
@@ -256,12 +256,12 @@ impl<'a> Advertisements<'a> {
                 }
             }
             let (header, offset, mut body) = self.lsas.next(report)?;
-            if let Some(wanted) = wanted(self.version, header)
-                && body.take(wanted.head, report).is_some()
+            if let Some(spec) = prefix_tlvs(self.version, header)
+                && body.take(spec.head, report).is_some()
             {
                 (self.lsa, self.lsa_at) = (header, offset);
                 (self.body, self.tlvs) = (body, body);
-                (self.wanted, self.seen) = (wanted, false);
+                (self.prefix_tlvs, self.seen) = (spec, false);
                 self.ignored = self.is_malformed();
             }
         }
@@ -276,11 +276,11 @@ impl<'a> Advertisements<'a> {
 
     /// Returns true if flags among the prefixes' sub-TLVs make the current LSA malformed.
     fn is_malformed(&self) -> bool {
-        let (flags, nobody) = (self.flags(), &mut Report::nowhere());
+        let (flags, nobody) = (self.flags(), &mut Report::discard());
         let mut tlvs = self.tlvs;
         while let Some(tlv) = tlvs.next(Shape::Padded, nobody) {
             let mut subs = tlv.value;
-            if tlv.kind != self.wanted.tlv || self.head(&mut subs, u8::MAX, nobody).is_none() {
+            if tlv.kind != self.prefix_tlvs.tlv || self.head(&mut subs, u8::MAX, nobody).is_none() {
                 continue;
             }
             while let Some(sub) = subs.next(Shape::Padded, nobody) {
@@ -300,7 +300,7 @@ impl<'a> Advertisements<'a> {
         };
         let mut earlier = self.body;
         for _ in 0..MAX_COMPARED {
-            match earlier.next(Shape::Padded, &mut Report::nowhere()) {
+            match earlier.next(Shape::Padded, &mut Report::discard()) {
                 Some(other) if other.at < tlv.at => {
                     if other.kind == tlv.kind && self.prefix_of(&other) == Some(prefix) {
                         return true;
@@ -314,7 +314,7 @@ impl<'a> Advertisements<'a> {
 
     fn prefix_of(&self, tlv: &Tlv<'a>) -> Option<Prefix> {
         let mut value = tlv.value;
-        let (_, bits, address) = self.head(&mut value, 32, &mut Report::nowhere())?;
+        let (_, bits, address) = self.head(&mut value, 32, &mut Report::discard())?;
         Prefix::from_octets(false, address, bits)
     }
 

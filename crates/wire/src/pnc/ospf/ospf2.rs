@@ -57,7 +57,7 @@
 //! # Ok::<(), fcn_wire::Error>(())
 //! ```
 
-use super::{LsaHeader, Wanted, lsa_field};
+use super::{LsaHeader, PrefixTlvSpec, lsa_field};
 use crate::checksum;
 use crate::error::{Error, Result};
 use crate::layer::Layer;
@@ -94,10 +94,10 @@ pub(super) const FLAGS: FlagsSubTlv = FlagsSubTlv {
 pub type LsUpdate<'a> = super::LsUpdate<'a, 2>;
 
 /// Returns the TLVs with prefixes in the LSA with that header, if there are any.
-pub(super) fn wanted(header: &[u8]) -> Option<Wanted> {
+pub(super) fn prefix_tlvs(header: &[u8]) -> Option<PrefixTlvSpec> {
     let extended_prefix = matches!(u8_at(header, lsa_field::TYPE), 9..=11)
         && u8_at(header, lsa_field::LINK_STATE_ID) == OPAQUE_EXTENDED_PREFIX;
-    extended_prefix.then_some(Wanted {
+    extended_prefix.then_some(PrefixTlvSpec {
         tlv: EXTENDED_PREFIX_TLV,
         head: 0,
         single: false,

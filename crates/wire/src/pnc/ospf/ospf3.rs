@@ -61,7 +61,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::{LSA_HEADER, LsaHeader, Wanted, lsa_field};
+use super::{LSA_HEADER, LsaHeader, PrefixTlvSpec, lsa_field};
 use crate::checksum;
 use crate::error::{Error, Result};
 use crate::ipv6_ext::next_header;
@@ -125,7 +125,7 @@ pub(super) const fn word_octets(bits: u8) -> usize {
 }
 
 /// Returns the TLVs with prefixes in an LSA of that type, if there are any.
-pub(super) const fn wanted(ls_type: u16) -> Option<Wanted> {
+pub(super) const fn prefix_tlvs(ls_type: u16) -> Option<PrefixTlvSpec> {
     // Octets before the TLVs: router priority and options of an E-Link-LSA; reference of an
     // E-Intra-Area-Prefix-LSA.
     let (tlv, head) = match ls_type & 0x1FFF {
@@ -136,7 +136,7 @@ pub(super) const fn wanted(ls_type: u16) -> Option<Wanted> {
         _ => return None,
     };
     let single = tlv != tlv_type::INTRA_AREA_PREFIX;
-    Some(Wanted { tlv, head, single })
+    Some(PrefixTlvSpec { tlv, head, single })
 }
 
 pub(super) fn origin(area: Ipv4Addr, lsa: &[u8]) -> Origin {
@@ -332,7 +332,7 @@ impl PrefixRepr<'_> {
         } else {
             0
         };
-        w.u16(wanted(kind.ls_type()).map_or(0, |wanted| wanted.tlv));
+        w.u16(prefix_tlvs(kind.ls_type()).map_or(0, |spec| spec.tlv));
         w.counted(2, "TLV length", |w| {
             w.u32(external | (self.metric & 0x00FF_FFFF));
             w.put(&[prefix.bits(), self.options, 0, 0]);
