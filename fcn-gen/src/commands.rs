@@ -11,7 +11,7 @@ use crate::plot;
 use crate::scenario::{self, Source, builtin};
 use crate::write::{self, Output, Request};
 use clap::Parser;
-use fcn_tool::console::{Console, say, say_json, usage};
+use fcn_tool::console::{Console, print, print_json, usage};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::progress::Progress;
 use std::ffi::OsString;
@@ -39,9 +39,9 @@ fn dispatch(command: Command, console: &mut Console<'_>) -> Result {
 fn list(options: &cli::List, console: &mut Console<'_>) -> Result {
     if options.json {
         let all = builtin::list().map(|(name, about)| (name, about, builtin::kind(name)));
-        say_json(console.out, &describe::list_json(all))
+        print_json(console.out, &describe::list_json(all))
     } else {
-        say(console.out, &describe::list(builtin::list()))
+        print(console.out, &describe::list(builtin::list()))
     }
 }
 
@@ -53,12 +53,12 @@ fn show(options: &cli::Show, console: &mut Console<'_>) -> Result {
     let source = Source::named(name);
     let scenario = scenario::load(&source, sets)?;
     if options.toml {
-        return say(console.out, &scenario::text_of(&source)?.2);
+        return print(console.out, &scenario::text_of(&source)?.2);
     }
     if options.json {
-        say_json(console.out, &describe::show_json(&scenario, (name, sets)))
+        print_json(console.out, &describe::show_json(&scenario, (name, sets)))
     } else {
-        say(console.out, &describe::show(&scenario, (name, sets)))
+        print(console.out, &describe::show(&scenario, (name, sets)))
     }
 }
 
@@ -105,7 +105,7 @@ fn write(options: cli::Write, console: &mut Console<'_>) -> Result {
         report.text()
     };
     // If the capture goes to standard output, nothing else may.
-    say(if to_stdout { console.err } else { console.out }, &text)
+    print(if to_stdout { console.err } else { console.out }, &text)
 }
 
 fn compare(options: cli::Compare, console: &mut Console<'_>) -> Result {
@@ -145,8 +145,8 @@ fn compare(options: cli::Compare, console: &mut Console<'_>) -> Result {
         page.finish(&text)?;
     }
     if options.json {
-        say_json(console.out, &compare::json(&comparison))
+        print_json(console.out, &compare::json(&comparison))
     } else {
-        say(console.out, &compare::text(&comparison))
+        print(console.out, &compare::text(&comparison))
     }
 }

@@ -1,7 +1,7 @@
 //! Mirrored frames: copies in ERSPAN, GRE or another tunnel, or sFlow samples, as a switch sends
 //! them.
 
-use fcn_link::file_transmit::Wrap;
+use fcn_link::file_transmit::FrameTransform;
 use fcn_tool::quantity;
 use fcn_wire::Profile;
 use fcn_wire::emit::{self, Encapsulation, MirroredFrame};
@@ -152,8 +152,8 @@ impl Mirrors {
     }
 }
 
-impl Wrap for Mirrors {
-    fn wrap(&mut self, seen: (u32, u64), frame: &[u8], out: &mut Vec<u8>) {
+impl FrameTransform for Mirrors {
+    fn transform(&mut self, seen: (u32, u64), frame: &[u8], out: &mut Vec<u8>) {
         self.copy(seen, frame, frame.len() as u32, out);
     }
 

@@ -1,7 +1,7 @@
 //! A file that appears completely or not at all: written under a temporary name, and renamed at the
 //! end.
 
-use fcn_link::temporary::Unfinished;
+use fcn_link::temporary::TemporaryOutput;
 use fcn_tool::failure::{Failure, Result};
 use std::io::Write;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 /// A file that does not exist yet. If dropped before [`finish`](Self::finish), it leaves nothing
 /// behind.
 #[derive(Debug)]
-pub struct Pending(Unfinished);
+pub struct Pending(TemporaryOutput);
 
 impl Pending {
     /// Checks that `path` can be written before the work that produces its content.
@@ -17,7 +17,7 @@ impl Pending {
     /// # Errors
     /// The file cannot be created.
     pub fn create(path: &Path) -> Result<Self> {
-        let file = Unfinished::create(path).map(Self);
+        let file = TemporaryOutput::create(path).map(Self);
         file.map_err(|error| Failure::io("write", path, &error))
     }
 
@@ -28,7 +28,7 @@ impl Pending {
     pub fn finish(self, text: &[u8]) -> Result {
         let Self(mut file) = self;
         let name = file.name().to_owned();
-        let result = file.write_all(text).and_then(|()| file.keep());
+        let result = file.write_all(text).and_then(|()| file.finish());
         result.map_err(|error| Failure::io("write", &name, &error))
     }
 }

@@ -4,7 +4,7 @@
 #[path = "../../crates/link/tests/common/netns.rs"]
 mod netns;
 
-use fcn_link::backend::Wanted;
+use fcn_link::backend::BackendChoice;
 use fcn_link::interface::Interface;
 use fcn_link::port::{self, Port};
 use fcn_wire::{Findings, Frame, IcrcCheck, LinkType, Profile};
@@ -36,9 +36,9 @@ fn sent(pair: &Pair, words: &str) -> (Output, Vec<Vec<u8>>) {
             pair.inside(End::Far, || {
                 let interface = Interface::named(pair.interface(End::Far)).unwrap();
                 let options = port::Options {
-                    wanted: Wanted::PacketSocket,
+                    backend: BackendChoice::PacketSocket,
                     slots: 1,
-                    longest: 16_384,
+                    max_frame_len: 16_384,
                 };
                 let mut ports = [Port::open(&interface, &options).unwrap()];
                 ready.store(true, Ordering::Relaxed);

@@ -4,12 +4,12 @@
 use crate::cli::Cli;
 use crate::outcome::Outcome;
 use crate::pipeline::Pipeline;
-use crate::timing::{By, Loops};
+use crate::timing::{Loops, TimeBase};
 use crate::{plan, summary};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use fcn_link::pacing::FCS_LEN;
 use fcn_link::sender::per_second;
-use fcn_tool::console::{Console, say, say_json};
+use fcn_tool::console::{Console, print, print_json};
 use fcn_tool::failure::Result;
 use fcn_tool::quantity::{bits_per_second, grouped};
 use fcn_wire::Profile;
@@ -33,7 +33,7 @@ pub(crate) fn show(cli: &Cli, console: &mut Console<'_>) -> Result {
     let targets = plan::targets(cli)?;
     let mut pipeline = plan::pipeline(cli, &targets)?;
     let first = Loops::first(pipeline.by());
-    let timed = pipeline.by() != By::Nothing;
+    let timed = pipeline.by() != TimeBase::Nothing;
     let profile = Profile::default();
     let mut rows = Vec::new();
     while pipeline.step(|frame| {
@@ -50,9 +50,9 @@ pub(crate) fn show(cli: &Cli, console: &mut Console<'_>) -> Result {
     })? {}
     let outcome = Outcome::new(&pipeline, false);
     if cli.printing.json {
-        say_json(console.out, &as_json(cli, &pipeline, &rows, &outcome))?;
+        print_json(console.out, &as_json(cli, &pipeline, &rows, &outcome))?;
     } else {
-        say(console.out, &as_text(cli, &pipeline, &rows, &outcome))?;
+        print(console.out, &as_text(cli, &pipeline, &rows, &outcome))?;
     }
     outcome.require_frames()
 }
@@ -60,7 +60,8 @@ pub(crate) fn show(cli: &Cli, console: &mut Console<'_>) -> Result {
 /// Returns the duration of a loop in seconds, without the gap to the next one; `None` at top speed.
 fn seconds(pipeline: &Pipeline) -> Option<f64> {
     let nothing = std::time::Duration::ZERO;
-    (pipeline.by() != By::Nothing).then(|| pipeline.loops(Some(nothing)).lasting(1).as_secs_f64())
+    (pipeline.by() != TimeBase::Nothing)
+        .then(|| pipeline.loops(Some(nothing)).lasting(1).as_secs_f64())
 }
 
 fn as_text(cli: &Cli, pipeline: &Pipeline, rows: &[Row], outcome: &Outcome) -> String {
@@ -91,7 +92,7 @@ fn as_text(cli: &Cli, pipeline: &Pipeline, rows: &[Row], outcome: &Outcome) -> S
             cells.push(pipeline.interface_name(row.interface));
         }
         if jobs {
-            cells.push(way(cli, pipeline, row.job));
+            cells.push(output_label(cli, pipeline, row.job));
         }
         cells.push(row.summary.clone());
         table.add_row(cells);
@@ -120,7 +121,7 @@ fn as_text(cli: &Cli, pipeline: &Pipeline, rows: &[Row], outcome: &Outcome) -> S
         // At a rate, a loop lasts to the end of the last frame's share of time; otherwise to its
         // last frame.
         let frames = match pipeline.by() {
-            By::Rate { .. } => tally.selected + 1,
+            TimeBase::Rate { .. } => tally.selected + 1,
             _ => tally.selected,
         };
         let octets = tally.octets + tally.selected * FCS_LEN;
@@ -152,7 +153,7 @@ fn as_text(cli: &Cli, pipeline: &Pipeline, rows: &[Row], outcome: &Outcome) -> S
 }
 
 /// Returns the interface and queue of a job.
-fn way(cli: &Cli, pipeline: &Pipeline, job: usize) -> String {
+fn output_label(cli: &Cli, pipeline: &Pipeline, job: usize) -> String {
     let side = pipeline.splitting.side(job);
     let name = match side {
         0 => cli.link.iface.as_deref(),
@@ -174,7 +175,7 @@ fn as_json(cli: &Cli, pipeline: &Pipeline, rows: &[Row], outcome: &Outcome) -> V
                 "number": row.number,
                 "seconds": row.at,
                 "interface": pipeline.interface_name(row.interface),
-                "leaves_by": way(cli, pipeline, row.job),
+                "leaves_by": output_label(cli, pipeline, row.job),
                 "octets": row.octets,
                 "summary": row.summary,
             })

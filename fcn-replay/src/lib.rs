@@ -10,8 +10,8 @@
 pub mod cli;
 mod dry_run;
 mod filter;
-mod left_out;
 mod loading;
+mod omissions;
 mod outcome;
 mod pipeline;
 mod plan;

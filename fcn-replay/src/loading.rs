@@ -23,13 +23,13 @@ pub struct Loaded {
 /// The capture cannot be read, or reading was interrupted.
 pub fn load(pipeline: &mut Pipeline, limit: u64, stop: &AtomicBool) -> Result<Option<Loaded>> {
     /// Number of frames between checks of `stop`.
-    const LOOK: u32 = 4_096;
+    const STOP_CHECK_INTERVAL: u32 = 4_096;
     let jobs = pipeline.splitting.jobs();
     let mut batches: Vec<Batch> = (0..jobs).map(|_| Batch::default()).collect();
     let mut order = Vec::new();
     let mut memory = 0u64;
     let mut frames = 0;
-    for step in (0..LOOK).cycle() {
+    for step in (0..STOP_CHECK_INTERVAL).cycle() {
         if step == 0 && stop.load(Ordering::Relaxed) {
             return Err(Failure::interrupted("nothing had been sent"));
         }

@@ -1,6 +1,6 @@
 //! Result of processing a capture: part of the report, even if nothing was sent.
 
-use crate::left_out::Tally;
+use crate::omissions::Tally;
 use crate::pipeline::Pipeline;
 use crate::rewriting::Rewriting;
 use fcn_tool::failure::{Failure, Result};

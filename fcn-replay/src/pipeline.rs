@@ -1,13 +1,13 @@
 //! From the file to frames that can be sent: read, selected, rewritten, and given a queue and a
 //! time, one at a time. Callers decide whether to keep them in memory or to send them immediately.
 
-use crate::left_out::{Reason, Tally};
+use crate::omissions::{Reason, Tally};
 use crate::rewriting::Rewriting;
 use crate::selection::Selection;
 use crate::splitting::Splitting;
-use crate::timing::{By, Loops, Places, Stamp};
+use crate::timing::{Loops, Places, Stamp, TimeBase};
 use fcn_link::capture_file::{CaptureReader, ReadError};
-use fcn_link::file_transmit::SeenAt;
+use fcn_link::file_transmit::CapturePoints;
 use fcn_tool::failure::{Failure, Result};
 use std::path::Path;
 use std::time::Duration;
@@ -68,8 +68,8 @@ pub struct Pipeline {
     /// Maximum length.
     pub room: Room,
     /// The capture's interfaces, for an output file that describes them.
-    pub seen_at: SeenAt,
-    by: By,
+    pub capture_points: CapturePoints,
+    time_base: TimeBase,
     reader: CaptureReader<'static>,
     places: Places,
     number: u64,
@@ -92,7 +92,7 @@ impl Pipeline {
         selection: Selection,
         rewriting: Rewriting,
         splitting: Splitting,
-        (by, room): (By, Room),
+        (by, room): (TimeBase, Room),
     ) -> Result<Self> {
         let reader = if path == Path::new("-") {
             CaptureReader::from(std::io::stdin(), "standard input")
@@ -104,8 +104,8 @@ impl Pipeline {
             rewriting,
             splitting,
             room,
-            seen_at: SeenAt::default(),
-            by,
+            capture_points: CapturePoints::default(),
+            time_base: by,
             // A wrong file is the user's mistake, not a failure of the machine.
             reader: reader.map_err(|error| Failure::usage(error.to_string()))?,
             places: Places::new(by),
@@ -129,7 +129,7 @@ impl Pipeline {
             self.is_whole = true;
             return Ok(false);
         }
-        let lent = self.reader.next_some(1);
+        let lent = self.reader.next_batch(1);
         let lent = lent.map(|lent| lent.and_then(|lent| Some((lent.iter().next()?, lent))));
         let (packet, lent) = match lent {
             Ok(Some(lent)) => lent,
@@ -138,7 +138,7 @@ impl Pipeline {
         };
         if packet.interface as usize >= self.selection.interfaces().0 {
             self.selection.learn(lent.interfaces());
-            self.seen_at.learn(lent.interfaces());
+            self.capture_points.learn(lent.interfaces());
         }
         self.number += 1;
         let chosen = self.selection.choose(self.number, &packet)?;
@@ -213,11 +213,11 @@ impl Pipeline {
     ///
     /// # Errors
     /// It is a pipe, or cannot be read again.
-    pub fn again(&mut self) -> Result {
+    pub fn rewind(&mut self) -> Result {
         self.reader
             .rewind()
             .map_err(|error| Failure::failed(error.to_string()))?;
-        self.places = Places::new(self.by);
+        self.places = Places::new(self.time_base);
         self.number = 0;
         self.counting = false;
         Ok(())
@@ -226,9 +226,9 @@ impl Pipeline {
     /// Goes back to the start of the file, and resets the counts.
     ///
     /// # Errors
-    /// As for [`again`](Self::again).
-    pub fn afresh(&mut self) -> Result {
-        self.again()?;
+    /// As for [`rewind`](Self::rewind).
+    pub fn restart(&mut self) -> Result {
+        self.rewind()?;
         self.tally = Tally::default();
         self.counting = true;
         Ok(())
@@ -242,8 +242,8 @@ impl Pipeline {
 
     /// Returns the time base of the frames.
     #[must_use]
-    pub const fn by(&self) -> By {
-        self.by
+    pub const fn by(&self) -> TimeBase {
+        self.time_base
     }
 
     /// Returns the loop, after all of it was read; `gap` as for [`Places::end`].

@@ -6,7 +6,7 @@ use crate::pipeline::{Pipeline, Room};
 use crate::rewriting::Rewriting;
 use crate::selection::Selection;
 use crate::splitting::Splitting;
-use crate::timing::{By, Speed};
+use crate::timing::{Speed, TimeBase};
 use fcn_link::interface::{self, Interface};
 use fcn_link::pacing::burst_for;
 use fcn_link::sender::{BURST, Pace};
@@ -123,12 +123,12 @@ pub(crate) fn pipeline(cli: &Cli, targets: &[Target]) -> Result<Pipeline> {
 }
 
 /// Returns the time base of frames that are sent by `jobs` queues.
-fn by(cli: &Cli, jobs: usize) -> By {
+fn by(cli: &Cli, jobs: usize) -> TimeBase {
     if cli.timing.top {
-        return By::Nothing;
+        return TimeBase::Nothing;
     }
     match cli.timing.rate {
-        Some(rate) => By::Rate {
+        Some(rate) => TimeBase::Rate {
             rate,
             // With one queue, the sender forms the bursts.
             burst: match cli.manner.burst {
@@ -137,7 +137,7 @@ fn by(cli: &Cli, jobs: usize) -> By {
                 None => burst_for(rate, TYPICAL),
             },
         },
-        None => By::Stamps {
+        None => TimeBase::Stamps {
             speed: cli.timing.speed.map_or(Speed::CAPTURED, Speed::from_factor),
             max_gap: cli
                 .timing
@@ -183,7 +183,7 @@ pub(crate) fn memory_limit(cli: &Cli) -> u64 {
 
 /// Returns whether to try loading the capture into memory first, and whether it can be streamed
 /// instead.
-pub(crate) fn ways(cli: &Cli, limit: u64) -> (bool, bool) {
+pub(crate) fn loading_modes(cli: &Cli, limit: u64) -> (bool, bool) {
     let file = fs::metadata(&cli.file)
         .ok()
         .filter(|file| file.is_file() && cli.file != Path::new("-"));
@@ -249,8 +249,8 @@ mod tests {
         let at_rate = cli("--rate 1Mpps");
         assert_eq!(pace(&at_rate, 1, None), (Pace::Rate(rate), 20));
         assert_eq!(pace(&at_rate, 2, None).0, Pace::Own);
-        assert_eq!(by(&at_rate, 2), By::Rate { rate, burst: 20 });
-        assert_eq!(by(&at_rate, 1), By::Rate { rate, burst: 1 });
+        assert_eq!(by(&at_rate, 2), TimeBase::Rate { rate, burst: 20 });
+        assert_eq!(by(&at_rate, 1), TimeBase::Rate { rate, burst: 1 });
         assert_eq!(
             pace(&cli("--rate 1Mpps --loop-gap 1s"), 1, None).0,
             Pace::Own
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(say_extent(&cli("--forever")), "until stopped");
         assert!(memory_limit(&cli("")) > 0);
         // The file does not exist; opening it reports that later.
-        assert_eq!(ways(&cli("--loops 2"), 1), (true, false));
-        assert_eq!(ways(&cli(""), 1), (false, true));
+        assert_eq!(loading_modes(&cli("--loops 2"), 1), (true, false));
+        assert_eq!(loading_modes(&cli(""), 1), (false, true));
     }
 }

@@ -1,6 +1,6 @@
 //! Changes to frames, done by fcn-wire: the same for all loops, or different for each loop.
 
-use crate::left_out::Reason;
+use crate::omissions::Reason;
 use crate::rules::{self, Vary};
 use fcn_link::capture_file::MAX_PACKET;
 use fcn_tool::failure;

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 /// Source MAC address if neither the capture nor the command line nor the interface has one:
 /// locally administered.
-const SOMEONE: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
+const DEFAULT_SOURCE_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x01];
 
 /// Changes to frames.
 #[derive(Clone, Debug, Args)]
@@ -234,7 +234,7 @@ pub fn rules(options: &Rewriting, own: Option<[u8; 6]>) -> failure::Result<Rules
     if let Some(mac) = options.dst_mac {
         rules = rules
             .destination_mac(mac)
-            .to_ethernet(options.src_mac.or(own).unwrap_or(SOMEONE), mac);
+            .to_ethernet(options.src_mac.or(own).unwrap_or(DEFAULT_SOURCE_MAC), mac);
     }
     if let Some(mac) = options.src_mac {
         rules = rules.source_mac(mac);

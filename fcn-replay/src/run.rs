@@ -11,7 +11,7 @@ use crate::source::{Preloaded, good_slots};
 use crate::streaming::{Extent, streams};
 use clap::Parser;
 use fcn_link::backend::{Queue, SlotCount};
-use fcn_link::file_transmit::SeenAt;
+use fcn_link::file_transmit::CapturePoints;
 use fcn_link::sender::{Batch, Settings, Source};
 use fcn_tool::console::{Console, conclude, usage};
 use fcn_tool::failure::{Failure, Result};
@@ -41,13 +41,13 @@ fn replay(cli: &Cli, console: &mut Console<'_>) -> Result {
     let targets = plan::targets(cli)?;
     let mut pipeline = plan::pipeline(cli, &targets)?;
     let limit = plan::memory_limit(cli);
-    let (may_load, may_stream) = plan::ways(cli, limit);
+    let (may_load, may_stream) = plan::loading_modes(cli, limit);
     if may_load {
         match load(&mut pipeline, limit, &stop)? {
             Some(loaded) => {
                 return from_memory(cli, &targets, (&pipeline, loaded), &stop, console);
             }
-            None if may_stream => pipeline.afresh()?,
+            None if may_stream => pipeline.restart()?,
             None => {
                 return Err(Failure::failed("the capture does not fit into memory")
                     .and(format!("{} octets are allowed", grouped(limit)))
@@ -81,7 +81,7 @@ fn from_memory(
         .chunks(queues)
         .map(|batches| slots_for(batches, longest).map(SlotCount::all))
         .collect();
-    let opened = open(targets, &pipeline.seen_at, |side| {
+    let opened = open(targets, &pipeline.capture_points, |side| {
         (slots.get(side).copied().flatten(), Some(longest))
     })?;
     let mean = outcome.tally().octets / loaded.frames.max(1);
@@ -142,7 +142,7 @@ fn streamed(
     };
     let (sources, feeder, begun) = streams(pipeline.splitting.jobs(), extent);
     let jobs = sources.len();
-    let seen_at = pipeline.seen_at.clone();
+    let seen_at = pipeline.capture_points.clone();
     thread::scope(|scope| {
         let reading = scope.spawn(|| {
             let result = feeder.feed(pipeline, stop);
@@ -178,7 +178,7 @@ fn streamed(
 /// frame.
 fn open(
     targets: &[Target],
-    seen_at: &SeenAt,
+    capture_points: &CapturePoints,
     room: impl Fn(usize) -> (Option<SlotCount>, Option<usize>),
 ) -> Result<Vec<Opened>> {
     targets
@@ -189,7 +189,7 @@ fn open(
             let mut opened = sending::open(&target.options, slots, longest, PROGRAM)?;
             for queue in &mut opened.queues {
                 if let Queue::File(file) = queue {
-                    file.describe(seen_at.clone());
+                    file.describe(capture_points.clone());
                 }
             }
             Ok(opened)

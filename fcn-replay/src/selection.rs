@@ -2,7 +2,7 @@
 //! sent at all.
 
 use crate::filter::Filter;
-use crate::left_out::Reason;
+use crate::omissions::Reason;
 use fcn_link::capture_file::{Packet, ReadInterface};
 use fcn_tool::failure::{Failure, Result};
 
@@ -49,7 +49,7 @@ impl Numbers {
 
     /// True if `number` is included.
     #[must_use]
-    pub fn have(&self, number: u64) -> bool {
+    pub fn contains(&self, number: u64) -> bool {
         let behind = self.0.partition_point(|(_, to)| *to < number);
         self.0.get(behind).is_some_and(|(from, _)| *from <= number)
     }
@@ -139,7 +139,7 @@ impl Selection {
     #[inline]
     pub fn choose(&mut self, number: u64, packet: &Packet<'_>) -> Result<Option<Reason>> {
         if let Some(numbers) = &self.numbers
-            && !numbers.have(number)
+            && !numbers.contains(number)
         {
             return Ok(Some(Reason::Number));
         }
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn numbers_are_read() {
         let numbers = Numbers::read("1-3, 7,10-").unwrap();
-        let have: Vec<u64> = (0..13).filter(|n| numbers.have(*n)).collect();
-        assert_eq!(have, [1, 2, 3, 7, 10, 11, 12]);
+        let contained: Vec<u64> = (0..13).filter(|n| numbers.contains(*n)).collect();
+        assert_eq!(contained, [1, 2, 3, 7, 10, 11, 12]);
         assert!(!numbers.end_at(1_000));
         assert!(Numbers::read("5,2-4").unwrap().end_at(5));
         for text in [
@@ -243,7 +243,7 @@ mod tests {
         #[test]
         fn any_numbers_are_read_or_refused(text in "[0-9,\\- ]{0,20}", number in 0u64..2_000) {
             if let Ok(numbers) = Numbers::read(&text) {
-                prop_assert!(!(numbers.have(number) && numbers.end_at(number - 1)));
+                prop_assert!(!(numbers.contains(number) && numbers.end_at(number - 1)));
             }
         }
     }

@@ -58,7 +58,7 @@ impl Preloaded {
 impl Source for Preloaded {
     #[inline]
     fn peek(&mut self) -> Next {
-        match self.batch.look(self.next) {
+        match self.batch.frame_info(self.next) {
             Some((place, len)) if self.left > 0 => Next::Frame {
                 at: self.loops.due(self.loop_, place),
                 len,
@@ -103,11 +103,11 @@ impl Source for Preloaded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timing::{By, Places, Speed};
+    use crate::timing::{Places, Speed, TimeBase};
     use proptest::prelude::*;
 
     fn batch(frames: &[Vec<u8>]) -> (Batch, Loops) {
-        let mut places = Places::new(By::Stamps {
+        let mut places = Places::new(TimeBase::Stamps {
             speed: Speed::CAPTURED,
             max_gap: None,
         });

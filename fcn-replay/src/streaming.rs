@@ -3,7 +3,7 @@
 
 use crate::pipeline::Pipeline;
 use crate::timing::Loops;
-use fcn_link::sender::{Batch, Filling, Gone, Streamed, stream};
+use fcn_link::sender::{Batch, BatchReceiver, BatchSender, Gone, stream};
 use fcn_tool::failure::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,7 +14,7 @@ const BATCHES: usize = 8;
 /// Maximum total size of the batches of one queue, in octets; more does not improve the read-ahead.
 const MOST: u64 = 64 << 20;
 /// Number of frames of the file between checks of `stop`.
-const LOOK: u32 = 4_096;
+const STOP_CHECK_INTERVAL: u32 = 4_096;
 
 /// Amount to read.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub struct Extent {
 
 /// Reads the file and distributes its frames.
 pub struct Feeder {
-    queues: Vec<Filling>,
+    queues: Vec<BatchSender>,
     extent: Extent,
     /// Size of a batch of all queues together, in octets.
     chunk: usize,
@@ -44,7 +44,7 @@ pub struct Feeder {
 /// receiver gets the time when there is something to send, and is disconnected if there never will
 /// be.
 #[must_use]
-pub fn streams(jobs: usize, extent: Extent) -> (Vec<Streamed>, Feeder, Receiver<u64>) {
+pub fn streams(jobs: usize, extent: Extent) -> (Vec<BatchReceiver>, Feeder, Receiver<u64>) {
     let (queues, sources) = (0..jobs).map(|_| stream(BATCHES)).unzip();
     let (begun, has_begun) = channel();
     let chunk = extent.memory.min(MOST) as usize / BATCHES;
@@ -88,7 +88,7 @@ impl Feeder {
             if loop_ == 1 {
                 loops = pipeline.loops(self.extent.loop_gap);
             }
-            pipeline.again().map_err(|failure| {
+            pipeline.rewind().map_err(|failure| {
                 failure.and("a capture that can be read only once cannot be looped")
             })?;
         }
@@ -103,7 +103,7 @@ impl Feeder {
         (left, loop_, loops): (&mut u64, u64, Loops),
         stop: &AtomicBool,
     ) -> Result<std::result::Result<(), Gone>> {
-        for look in (0..LOOK).cycle() {
+        for look in (0..STOP_CHECK_INTERVAL).cycle() {
             if look == 0 && stop.load(Ordering::Relaxed) {
                 return Ok(Err(Gone));
             }

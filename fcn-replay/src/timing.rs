@@ -40,7 +40,7 @@ impl Speed {
 
 /// Time base of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum TimeBase {
     /// The capture's time stamps.
     Stamps {
         /// Speed factor.
@@ -74,7 +74,7 @@ pub enum Stamp {
 /// capture, or at a rate the sum of the preceding frames, in the rate's units.
 #[derive(Clone, Debug)]
 pub struct Places {
-    by: By,
+    time_base: TimeBase,
     /// Number of frames placed.
     frames: u64,
     /// The first time stamp, and that of the previous frame.
@@ -89,9 +89,9 @@ pub struct Places {
 impl Places {
     /// Creates places without any frame.
     #[must_use]
-    pub const fn new(by: By) -> Self {
+    pub const fn new(time_base: TimeBase) -> Self {
         Self {
-            by,
+            time_base,
             frames: 0,
             first: None,
             stamp: None,
@@ -114,22 +114,22 @@ impl Places {
             self.stamp = at;
             self.first = self.first.or(at);
         }
-        let place = match self.by {
-            By::Stamps { speed, max_gap } => {
+        let place = match self.time_base {
+            TimeBase::Stamps { speed, max_gap } => {
                 if let Some(most) = max_gap {
                     gap = gap.min(speed.captured(most));
                 }
                 self.elapsed = self.elapsed.saturating_add(gap);
                 self.elapsed
             }
-            By::Rate { rate, burst } => {
+            TimeBase::Rate { rate, burst } => {
                 if self.frames.is_multiple_of(burst.max(1) as u64) {
                     self.units.1 = self.units.0;
                 }
                 self.units.0 = self.units.0.saturating_add(rate.units(len));
                 self.units.1
             }
-            By::Nothing => 0,
+            TimeBase::Nothing => 0,
         };
         self.frames += 1;
         (place, verdict)
@@ -146,22 +146,22 @@ impl Places {
     #[must_use]
     pub fn end(&self, gap: Option<Duration>) -> Loops {
         let given = gap.map(|gap| u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX));
-        match self.by {
-            By::Stamps { .. } => {
+        match self.time_base {
+            TimeBase::Stamps { .. } => {
                 let mean = self.elapsed / self.frames.saturating_sub(1).max(1);
                 let mean = if given.is_some() { 0 } else { mean };
                 Loops {
-                    by: self.by,
+                    time_base: self.time_base,
                     len: self.elapsed.saturating_add(mean),
                     gap: given.unwrap_or(0),
                 }
             }
-            By::Rate { .. } => Loops {
-                by: self.by,
+            TimeBase::Rate { .. } => Loops {
+                time_base: self.time_base,
                 len: self.units.0,
                 gap: given.unwrap_or(0),
             },
-            By::Nothing => Loops::first(By::Nothing),
+            TimeBase::Nothing => Loops::first(TimeBase::Nothing),
         }
     }
 }
@@ -169,7 +169,7 @@ impl Places {
 /// Converts places in loops to times since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loops {
-    by: By,
+    time_base: TimeBase,
     /// Distance between the starts of consecutive loops, in the units of places.
     len: u64,
     /// Additional nanoseconds for each loop.
@@ -179,8 +179,12 @@ pub struct Loops {
 impl Loops {
     /// Creates loops before the end of the first one: valid only for loop 0.
     #[must_use]
-    pub const fn first(by: By) -> Self {
-        Self { by, len: 0, gap: 0 }
+    pub const fn first(time_base: TimeBase) -> Self {
+        Self {
+            time_base,
+            len: 0,
+            gap: 0,
+        }
     }
 
     /// Returns the due time of the frame at `place` of loop `loop_` (counted from 0): nanoseconds
@@ -190,10 +194,10 @@ impl Loops {
     pub fn due(&self, loop_: u64, place: u64) -> u64 {
         // Both have 64 bits: the sum fits.
         let sum = u128::from(loop_) * u128::from(self.len) + u128::from(place);
-        let due = match self.by {
-            By::Stamps { speed, .. } => speed.last(sum),
-            By::Rate { rate, .. } => rate.due(sum),
-            By::Nothing => 0,
+        let due = match self.time_base {
+            TimeBase::Stamps { speed, .. } => speed.last(sum),
+            TimeBase::Rate { rate, .. } => rate.due(sum),
+            TimeBase::Nothing => 0,
         };
         due.saturating_add(loop_.saturating_mul(self.gap))
     }
@@ -211,17 +215,17 @@ mod tests {
     use fcn_link::pacing::RateClock;
     use proptest::prelude::*;
 
-    const OWN: By = By::Stamps {
+    const OWN: TimeBase = TimeBase::Stamps {
         speed: Speed::CAPTURED,
         max_gap: None,
     };
 
     /// Returns the due time of each frame of the first loop.
-    fn places(by: By, stamps: &[u64]) -> Vec<u64> {
-        let mut places = Places::new(by);
+    fn places(time_base: TimeBase, stamps: &[u64]) -> Vec<u64> {
+        let mut places = Places::new(time_base);
         stamps
             .iter()
-            .map(|at| Loops::first(by).due(0, places.next(Some(*at), 100).0))
+            .map(|at| Loops::first(time_base).due(0, places.next(Some(*at), 100).0))
             .collect()
     }
 
@@ -229,22 +233,22 @@ mod tests {
     fn stamps_count_from_the_first() {
         let stamps = [1_000_000, 1_000_500, 1_000_500, 1_009_500];
         assert_eq!(places(OWN, &stamps), [0, 500, 500, 9_500]);
-        let twice = By::Stamps {
+        let twice = TimeBase::Stamps {
             speed: Speed::from_factor(2.0),
             max_gap: None,
         };
         assert_eq!(places(twice, &stamps), [0, 250, 250, 4_750]);
-        assert_eq!(places(By::Nothing, &stamps), [0; 4]);
+        assert_eq!(places(TimeBase::Nothing, &stamps), [0; 4]);
     }
 
     #[test]
     fn long_gaps_are_cut_as_they_are_sent() {
-        let by = By::Stamps {
+        let time_base = TimeBase::Stamps {
             speed: Speed::from_factor(2.0),
             max_gap: Some(1_000),
         };
         assert_eq!(
-            places(by, &[0, 1_000, 51_000, 52_000]),
+            places(time_base, &[0, 1_000, 51_000, 52_000]),
             [0, 500, 1_500, 2_000]
         );
     }
@@ -277,10 +281,10 @@ mod tests {
     #[test]
     fn bursts_are_due_at_once_at_the_mean_rate() {
         let rate = Rate::Packets(1_000);
-        let by = By::Rate { rate, burst: 2 };
-        let mut places = Places::new(by);
+        let time_base = TimeBase::Rate { rate, burst: 2 };
+        let mut places = Places::new(time_base);
         let due: Vec<u64> = (0..5)
-            .map(|_| Loops::first(by).due(0, places.next(None, 60).0))
+            .map(|_| Loops::first(time_base).due(0, places.next(None, 60).0))
             .collect();
         assert_eq!(due, [0, 0, 2_000_000, 2_000_000, 4_000_000]);
         let loops = places.end(Some(Duration::from_millis(1)));
@@ -296,8 +300,8 @@ mod tests {
             loops in 1u64..50,
         ) {
             let rate = Rate::L2Bits(value);
-            let by = By::Rate { rate, burst: 1 };
-            let mut places = Places::new(by);
+            let time_base = TimeBase::Rate { rate, burst: 1 };
+            let mut places = Places::new(time_base);
             let placed: Vec<u64> = lens.iter().map(|len| places.next(None, *len).0).collect();
             let end = places.end(None);
             let mut clock = RateClock::new(rate);
@@ -317,7 +321,7 @@ mod tests {
             gap in proptest::option::of(0u64..1_000_000),
         ) {
             let speed = Speed::from_factor(dividend as f64 / divisor as f64);
-            let mut places = Places::new(By::Stamps { speed, max_gap: None });
+            let mut places = Places::new(TimeBase::Stamps { speed, max_gap: None });
             let mut elapsed = 0;
             let mut placed = vec![places.next(Some(7), 60).0];
             for more in &gaps {
@@ -344,7 +348,7 @@ mod tests {
             max_gap in proptest::option::of(any::<u64>()),
         ) {
             let speed = Speed::from_factor(speed);
-            let mut places = Places::new(By::Stamps { speed, max_gap });
+            let mut places = Places::new(TimeBase::Stamps { speed, max_gap });
             let placed: Vec<u64> = stamps.iter().map(|at| places.next(*at, 1).0).collect();
             let loops = places.end(None);
             let all = (0..3).flat_map(|l| placed.iter().map(move |place| (l, *place)));

@@ -12,7 +12,7 @@ use crate::setup::Printing;
 use crate::tables::{Tables, Wanted, Watched};
 use crate::text::{Words, clean};
 use fcn_observe::time::nanos;
-use fcn_tool::console::{Console, say, say_json};
+use fcn_tool::console::{Console, print, print_json};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::grouped;
 use parking_lot::Mutex;
@@ -233,7 +233,7 @@ impl Printer {
                 let selected = selection.or_top(report::ROWS);
                 warn(selected.wait_for_names(&tables, words));
                 let text = report::report(header, &tables, selection, words);
-                say(console.out, &text)
+                print(console.out, &text)
             }
             Printing::Audit | Printing::AuditJson => {
                 let (packets, incomplete) = engine.with(|monitor| {
@@ -246,9 +246,9 @@ impl Printer {
                 };
                 let audit = self.audit.lock();
                 if self.printing == Printing::AuditJson {
-                    say_json(console.out, &audit.json(unchecked, packets))?;
+                    print_json(console.out, &audit.json(unchecked, packets))?;
                 } else {
-                    say(console.out, &audit.summary(unchecked, packets))?;
+                    print(console.out, &audit.summary(unchecked, packets))?;
                 }
                 if audit.failed(strict) {
                     return Err(Failure::failed("the audit found broken rules"));

@@ -24,7 +24,7 @@ use crate::text::Words;
 use crate::view::{self, Tab};
 use clap::Parser;
 use fcn_observe::time::nanos;
-use fcn_tool::console::{Console, conclude, say, usage};
+use fcn_tool::console::{Console, conclude, print, usage};
 use fcn_tool::failure::{Exit, Failure, Result};
 use fcn_tool::quantity::{counted, grouped};
 use std::ffi::OsString;
@@ -39,9 +39,9 @@ const PROGRAM: &str = "fcn-top";
 /// Runs the command given by `args` (the first is the program's name) and returns the exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
     let done = match Cli::try_parse_from(args) {
-        Ok(cli) if cli.config.print_config => say(console.out, &config::template()),
+        Ok(cli) if cli.config.print_config => print(console.out, &config::template()),
         Ok(cli) if cli.input.list_interfaces => {
-            inputs::list().and_then(|list| say(console.out, &list))
+            inputs::list().and_then(|list| print(console.out, &list))
         }
         Ok(cli) => watch(cli, console),
         Err(error) => usage(&error, console),

@@ -4,10 +4,10 @@
 //!
 //!     bare_forwarder IF [IF] SECONDS
 
-use fcn_link::backend::Wanted;
+use fcn_link::backend::BackendChoice;
 use fcn_link::interface::Interface;
 use fcn_link::port::{Options, Port, wait};
-use fcn_link::xdp::Copying;
+use fcn_link::xdp::CopyMode;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -23,9 +23,9 @@ fn main() -> ExitCode {
         }
     };
     let options = Options {
-        wanted: Wanted::Xdp(Copying::Best),
+        backend: BackendChoice::Xdp(CopyMode::Best),
         slots: 2_048,
-        longest: LONGEST,
+        max_frame_len: LONGEST,
     };
     let open = |name: &String| Port::open(&Interface::named(name).unwrap(), &options).unwrap();
     let mut ports: Vec<Port> = names.iter().map(open).collect();

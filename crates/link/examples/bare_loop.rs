@@ -6,10 +6,10 @@
 //!
 //! With as many slots as a capture has frames, it uses as much memory as a replay of that capture.
 
-use fcn_link::backend::{self, Options, Queue, SlotCount, Wanted};
+use fcn_link::backend::{self, BackendChoice, Options, Queue, SlotCount};
 use fcn_link::interface::Interface;
 use fcn_link::transmit::Transmit;
-use fcn_link::xdp::Copying;
+use fcn_link::xdp::CopyMode;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::collections::VecDeque;
 use std::process::ExitCode;
@@ -32,13 +32,13 @@ fn main() -> ExitCode {
     };
     let interface = Interface::named(name).unwrap();
     let options = Options {
-        wanted: Wanted::Xdp(Copying::Best),
+        backend: BackendChoice::Xdp(CopyMode::Best),
         queues: queues.parse().unwrap(),
         slots: SlotCount {
             copying: slots,
             ..SlotCount::default()
         },
-        longest: len.parse().unwrap(),
+        max_frame_len: len.parse().unwrap(),
     };
     let for_ = Duration::from_secs_f64(seconds.parse().unwrap());
     let queues = backend::open(&interface, &options).unwrap();
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
                     let Queue::Xdp(link) = queue else {
                         unreachable!("AF_XDP was asked for")
                     };
-                    resend(*link, options.longest, for_)
+                    resend(*link, options.max_frame_len, for_)
                 })
             })
             .collect();

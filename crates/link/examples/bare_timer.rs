@@ -4,18 +4,18 @@
 //!
 //!     bare_timer IF OCTETS COUNT GAP_NS
 
-use fcn_link::backend::{self, Options, Queue, SlotCount, Wanted};
+use fcn_link::backend::{self, BackendChoice, Options, Queue, SlotCount};
 use fcn_link::clock::{Clock, Monotonic, Waiting};
 use fcn_link::interface::Interface;
 use fcn_link::transmit::Transmit;
-use fcn_link::xdp::Copying;
+use fcn_link::xdp::CopyMode;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
 /// Time until the first frame, in nanoseconds: remaining work of the socket setup is done by then.
-const RUN_UP: u64 = 50_000_000;
+const START_DELAY: u64 = 50_000_000;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -30,10 +30,10 @@ fn main() -> ExitCode {
         gap.parse().unwrap(),
     );
     let options = Options {
-        wanted: Wanted::Xdp(Copying::Best),
+        backend: BackendChoice::Xdp(CopyMode::Best),
         queues: 1,
         slots: SlotCount::all(2),
-        longest: len,
+        max_frame_len: len,
     };
     let mut queues = backend::open(&interface, &options).unwrap();
     let Some(Queue::Xdp(link)) = queues.pop() else {
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 fn tick(mut link: impl Transmit, len: usize, count: u64, gap: u64) -> u64 {
     let never = AtomicBool::new(false);
     let mut clock = Monotonic::new(Waiting::Spin);
-    let start = clock.now() + RUN_UP;
+    let start = clock.now() + START_DELAY;
     for number in 0..count {
         let slot = loop {
             if let Some(slot) = link.take() {

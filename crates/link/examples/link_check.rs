@@ -10,11 +10,11 @@
 mod check;
 
 use check::{Exchange, Numbered, blast, exchange};
-use fcn_link::backend::{self, Options, SlotCount, Wanted};
+use fcn_link::backend::{self, BackendChoice, Options, SlotCount};
 use fcn_link::interface::Interface;
 use fcn_link::sender::{self, Job, Settings};
 use fcn_link::transmit::ModeKind;
-use fcn_link::xdp::{Copying, Program};
+use fcn_link::xdp::{CopyMode, Program};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -45,10 +45,10 @@ fn send(name: &str, with_program: bool) -> ExitCode {
     let _program = with_program
         .then(|| Program::attach(name, interface.index(), interface.receive_queues()).unwrap());
     let options = Options {
-        wanted: Wanted::Xdp(Copying::Best),
+        backend: BackendChoice::Xdp(CopyMode::Best),
         queues: 1,
         slots: SlotCount::default(),
-        longest: 94,
+        max_frame_len: 94,
     };
     let queue = backend::open(&interface, &options).unwrap().remove(0);
     println!("sending by {}", queue.mode());
@@ -67,7 +67,7 @@ fn send(name: &str, with_program: bool) -> ExitCode {
 }
 
 /// Kills a process that is sending, then sends.
-fn killed(near: &str, copying: Copying) -> Result<String, String> {
+fn killed(near: &str, copy_mode: CopyMode) -> Result<String, String> {
     let this = std::env::current_exe().unwrap();
     let mut child = Command::new(this)
         .args(["send", near])
@@ -80,7 +80,7 @@ fn killed(near: &str, copying: Copying) -> Result<String, String> {
         .unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    let sent = blast(near, Wanted::Xdp(copying), 1, 1_000, 94).sent();
+    let sent = blast(near, BackendChoice::Xdp(copy_mode), 1, 1_000, 94).sent();
     if line.starts_with("sending") && sent == 1_000 {
         Ok(format!("{sent} frames behind it"))
     } else {
@@ -89,10 +89,10 @@ fn killed(near: &str, copying: Copying) -> Result<String, String> {
 }
 
 fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
-    let copying = match copying {
-        "zero-copy" => Copying::Never,
-        "copy" => Copying::Always,
-        _ => Copying::Best,
+    let copy_mode = match copying {
+        "zero-copy" => CopyMode::Never,
+        "copy" => CopyMode::Always,
+        _ => CopyMode::Best,
     };
     let there = Interface::named(near).unwrap();
     let destination = Interface::named(far).unwrap().mac().unwrap();
@@ -118,10 +118,10 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
         }
     };
     let all_queues = there.transmit_queues().min(2);
-    for by in [Wanted::PacketSocket, Wanted::Xdp(copying)] {
+    for by in [BackendChoice::PacketSocket, BackendChoice::Xdp(copy_mode)] {
         for queues in 1..=all_queues {
             let plan = Exchange {
-                wanted: Wanted::Xdp(copying),
+                backend: BackendChoice::Xdp(copy_mode),
                 queues,
                 count: 2_000,
                 lens: lens.clone(),
@@ -136,7 +136,8 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
                 outcome.received_by
             );
             let kind = outcome.report.queues[0].mode.kind;
-            let wrong_mode = copying == Copying::Never && !matches!(kind, ModeKind::XdpZeroCopy(_));
+            let wrong_mode =
+                copy_mode == CopyMode::Never && !matches!(kind, ModeKind::XdpZeroCopy(_));
             check(
                 &what,
                 if outcome.complaints.is_empty()
@@ -156,10 +157,10 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
     }
     // If attaching a program takes the link down, each round takes more than a second.
     let since = Instant::now();
-    let mut sent = blast(near, Wanted::Xdp(copying), 1, 5, 94).sent();
+    let mut sent = blast(near, BackendChoice::Xdp(copy_mode), 1, 5, 94).sent();
     let rounds = if since.elapsed() < SLOW { 200 } else { 10 };
     for _ in 1..rounds {
-        sent += blast(near, Wanted::Xdp(copying), 1, 5, 94).sent();
+        sent += blast(near, BackendChoice::Xdp(copy_mode), 1, 5, 94).sent();
     }
     check(
         &format!("opened and closed {rounds} times"),
@@ -169,7 +170,7 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
             Err(format!("{sent} frames"))
         },
     );
-    check("killed and started again", killed(near, copying));
+    check("killed and started again", killed(near, copy_mode));
     let count = 100_000;
     let before = Interface::named(far)
         .unwrap()
@@ -178,7 +179,7 @@ fn checks(near: &str, far: &str, copying: &str) -> ExitCode {
         .rx_packets;
     let report = blast(
         near,
-        Wanted::Xdp(copying),
+        BackendChoice::Xdp(copy_mode),
         all_queues,
         count / u64::from(all_queues),
         94,

@@ -3,11 +3,11 @@
 //!
 //!     round_trip IF CAPTURE COUNT
 
-use fcn_link::backend::Wanted;
+use fcn_link::backend::BackendChoice;
 use fcn_link::capture_file::CaptureReader;
 use fcn_link::interface::Interface;
 use fcn_link::port::{Options, Port};
-use fcn_link::xdp::Copying;
+use fcn_link::xdp::CopyMode;
 use hdrhistogram::Histogram;
 use std::path::Path;
 use std::process::ExitCode;
@@ -28,9 +28,9 @@ fn main() -> ExitCode {
         frames.push(packet.bytes.to_vec());
     }
     let options = Options {
-        wanted: Wanted::Xdp(Copying::Best),
+        backend: BackendChoice::Xdp(CopyMode::Best),
         slots: 64,
-        longest: LONGEST,
+        max_frame_len: LONGEST,
     };
     let mut port = Port::open(&Interface::named(name).unwrap(), &options).unwrap();
     let mut took = Histogram::<u64>::new(3).unwrap();

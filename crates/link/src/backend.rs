@@ -4,7 +4,7 @@ use crate::interface::Interface;
 use crate::packet_socket::{PacketSocketError, PacketTransmit};
 use crate::privilege;
 use crate::transmit::Mode;
-use crate::xdp::{Copying, Program, XdpError, XdpTransmit};
+use crate::xdp::{CopyMode, Program, XdpError, XdpTransmit};
 use crate::{file_transmit::FileTransmit, transmit::Transmit};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -13,12 +13,12 @@ use thiserror::Error;
 
 /// The requested backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
+pub enum BackendChoice {
     /// AF_XDP, falling back to AF_PACKET.
     #[default]
     Best,
     /// AF_XDP, with this copy mode.
-    Xdp(Copying),
+    Xdp(CopyMode),
     /// AF_PACKET.
     PacketSocket,
 }
@@ -27,13 +27,13 @@ pub enum Wanted {
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Requested backend.
-    pub wanted: Wanted,
+    pub backend: BackendChoice,
     /// Number of queues, numbered from 0.
     pub queues: u32,
     /// Number of frames that can be in flight on each queue.
     pub slots: SlotCount,
     /// Maximum length of a frame without FCS, in octets.
-    pub longest: usize,
+    pub max_frame_len: usize,
 }
 
 /// Number of frames that can be in flight at once.
@@ -89,7 +89,7 @@ impl Queue {
 
     /// True if frames are written immediately, regardless of their due time.
     #[must_use]
-    pub const fn is_at_once(&self) -> bool {
+    pub const fn is_unpaced(&self) -> bool {
         matches!(self, Self::File(file) if !file.is_live())
     }
 
@@ -106,7 +106,7 @@ impl Queue {
 pub enum OpenError {
     /// More queues were requested than the interface has.
     #[error(
-        "{interface}: {wanted} queues were requested, but it has {there} for sending (ethtool -L {interface} … sets more)"
+        "{interface}: {wanted} queues were requested, but it has {available} for sending (ethtool -L {interface} … sets more)"
     )]
     Queues {
         /// Name of the interface.
@@ -114,7 +114,7 @@ pub enum OpenError {
         /// Number of queues requested.
         wanted: u32,
         /// Number of queues available.
-        there: u32,
+        available: u32,
     },
     /// AF_XDP was requested but is not available.
     #[error(transparent)]
@@ -137,13 +137,13 @@ pub enum OpenError {
 /// # Errors
 /// The interface has fewer queues, or none of the requested backends is available.
 pub fn open(interface: &Interface, options: &Options) -> Result<Vec<Queue>, OpenError> {
-    let there = interface.transmit_queues();
+    let available = interface.transmit_queues();
     let queues = options.queues.max(1);
-    if queues > there {
+    if queues > available {
         return Err(OpenError::Queues {
             interface: interface.name().to_owned(),
             wanted: queues,
-            there,
+            available,
         });
     }
     let xdp = |copying| {
@@ -154,10 +154,10 @@ pub fn open(interface: &Interface, options: &Options) -> Result<Vec<Queue>, Open
         }
         Ok(open_xdp(interface, queues, options, copying)?)
     };
-    match options.wanted {
-        Wanted::Xdp(copying) => xdp(copying),
-        Wanted::PacketSocket => packet_sockets(interface, queues, options, Vec::new()),
-        Wanted::Best => xdp(Copying::Best).or_else(|error| {
+    match options.backend {
+        BackendChoice::Xdp(copying) => xdp(copying),
+        BackendChoice::PacketSocket => packet_sockets(interface, queues, options, Vec::new()),
+        BackendChoice::Best => xdp(CopyMode::Best).or_else(|error| {
             let why = vec![format!("AF_XDP: {error}")];
             packet_sockets(interface, queues, options, why)
         }),
@@ -168,9 +168,9 @@ fn open_xdp(
     interface: &Interface,
     queues: u32,
     options: &Options,
-    copying: Copying,
+    copy_mode: CopyMode,
 ) -> Result<Vec<Queue>, XdpError> {
-    let slots = (options.slots, options.longest);
+    let slots = (options.slots, options.max_frame_len);
     let (name, index) = (interface.name(), interface.index());
     privilege::raise_memlock(XdpTransmit::memory(slots) * u64::from(queues));
     // One program for all queues, attached when the first queue needs it.
@@ -184,7 +184,7 @@ fn open_xdp(
     };
     let opened = (0..queues)
         .map(|queue| {
-            XdpTransmit::open(name, index, queue, slots, copying, program)
+            XdpTransmit::open(name, index, queue, slots, copy_mode, program)
                 .map(|queue| Queue::Xdp(Box::new(queue)))
         })
         .collect();
@@ -197,13 +197,13 @@ fn open_xdp(
 /// Waits for the carrier: several drivers take the link down briefly when a program is attached.
 /// Frames sent during that time would be delayed, which would falsify all times.
 fn wait_for_carrier(name: &str) {
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
     const PAUSE: Duration = Duration::from_millis(10);
     // Drivers that take the link down do so within this time.
     thread::sleep(5 * PAUSE);
     let since = Instant::now();
     // If the carrier does not return, the link watch reports it.
-    while since.elapsed() < PATIENCE
+    while since.elapsed() < TIMEOUT
         && Interface::named(name).is_ok_and(|interface| !interface.has_carrier())
     {
         thread::sleep(PAUSE);
@@ -218,7 +218,7 @@ fn packet_sockets(
 ) -> Result<Vec<Queue>, OpenError> {
     (0..queues)
         .map(|_| {
-            let slots = (options.slots.copying, options.longest);
+            let slots = (options.slots.copying, options.max_frame_len);
             let queue = PacketTransmit::open(interface.name(), slots, why_not_better.clone())?;
             Ok(Queue::Packet(Box::new(queue)))
         })

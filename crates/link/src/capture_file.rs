@@ -14,8 +14,8 @@ mod writer;
 
 pub use error::{Error, ErrorKind};
 pub use reader::{
-    CaptureReader, MAX_BLOCK, MAX_INTERFACES, Packet, Packets, Packing, ReadError, ReadErrorKind,
-    ReadInterface, Resolution,
+    CaptureReader, Compression, MAX_BLOCK, MAX_INTERFACES, Packet, Packets, ReadError,
+    ReadErrorKind, ReadInterface, Resolution,
 };
 pub use writer::{CaptureWriter, Summary};
 

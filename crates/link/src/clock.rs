@@ -28,11 +28,11 @@ pub trait Clock {
     fn catch_up_with(&mut self, _at: u64) {}
 
     /// Notes that the thread is going to wait for something other than this clock.
-    fn set_aside(&mut self) {}
+    fn release_precedence(&mut self) {}
 
     /// Notes that the thread waits repeatedly for something other than this clock: at `_now` it has
     /// waited for `_for` nanoseconds.
-    fn rested(&mut self, _now: u64, _for: u64) {}
+    fn note_external_wait(&mut self, _now: u64, _for: u64) {}
 }
 
 /// Waiting strategy.
@@ -64,7 +64,7 @@ const REMEMBERED: u32 = 512;
 #[derive(Debug)]
 pub struct Monotonic {
     waiting: Waiting,
-    overslept: Overslept,
+    oversleep: OversleepWindow,
     /// Precedence of the thread, if requested.
     precedence: Option<Precedence>,
     /// End of the last wait for something other than this clock.
@@ -73,7 +73,7 @@ pub struct Monotonic {
 
 /// Maximum oversleep in this window of sleeps and in the previous one.
 #[derive(Debug, Default)]
-struct Overslept {
+struct OversleepWindow {
     now: u64,
     before: u64,
     sleeps: u32,
@@ -84,7 +84,7 @@ fn limit(left: u64) -> u64 {
     (left / 100 * MOST_SPUN).max(LEAST_MARGIN)
 }
 
-impl Overslept {
+impl OversleepWindow {
     /// Records a sleep that took `over` too long, of which spinning can make up for at most
     /// `limit`. Longer ones are ignored: otherwise as much would be spun after each sleep, in vain.
     fn add(&mut self, over: u64, limit: u64) {
@@ -115,7 +115,7 @@ impl Monotonic {
         }
         Self {
             waiting,
-            overslept: Overslept::default(),
+            oversleep: OversleepWindow::default(),
             precedence: None,
             woke: 0,
         }
@@ -124,9 +124,9 @@ impl Monotonic {
     /// Creates a clock as by [`new`](Self::new) for a thread that does little but wait for it. If
     /// permitted, the thread has precedence over other programs, under a real-time policy, as long
     /// as it sleeps longer than it spins, or mostly waits for something else
-    /// ([`rested`](Clock::rested)).
+    /// ([`note_external_wait`](Clock::note_external_wait)).
     #[must_use]
-    pub fn preceding(waiting: Waiting) -> Self {
+    pub fn with_precedence(waiting: Waiting) -> Self {
         Self {
             precedence: (waiting == Waiting::Sleep).then(Precedence::default),
             ..Self::new(waiting)
@@ -141,7 +141,7 @@ impl Monotonic {
         // Interrupted or refused: the caller reads the clock in any case.
         let _ = clock_nanosleep_absolute(ClockId::Monotonic, &request);
         let now = self.now();
-        self.overslept.add(now.saturating_sub(until), limit);
+        self.oversleep.add(now.saturating_sub(until), limit);
         now
     }
 }
@@ -158,7 +158,7 @@ impl Clock for Monotonic {
         if self.waiting == Waiting::Sleep {
             let left = at.saturating_sub(now);
             let limit = limit(left);
-            let margin = self.overslept.margin(limit);
+            let margin = self.oversleep.margin(limit);
             if let Some(precedence) = &mut self.precedence {
                 if left > 2 * margin {
                     precedence.take(now);
@@ -178,13 +178,13 @@ impl Clock for Monotonic {
         now
     }
 
-    fn set_aside(&mut self) {
+    fn release_precedence(&mut self) {
         if let Some(precedence) = &mut self.precedence {
             precedence.give_back();
         }
     }
 
-    fn rested(&mut self, now: u64, for_: u64) {
+    fn note_external_wait(&mut self, now: u64, for_: u64) {
         if let Some(precedence) = &mut self.precedence {
             let busy = now.saturating_sub(for_).saturating_sub(self.woke);
             match for_ > MOSTLY * busy {
@@ -248,7 +248,7 @@ mod tests {
         let clocks = [Waiting::Sleep, Waiting::Spin].map(Monotonic::new);
         for mut clock in clocks
             .into_iter()
-            .chain([Monotonic::preceding(Waiting::Sleep)])
+            .chain([Monotonic::with_precedence(Waiting::Sleep)])
         {
             for wait in [0, 1_000, 300_000, 2_000_000] {
                 let at = clock.now() + wait;
@@ -261,20 +261,20 @@ mod tests {
     fn spinning_follows_oversleep_within_bounds() {
         let most = limit(500_000);
         assert_eq!((most, limit(10_000)), (150_000, LEAST_MARGIN));
-        let mut overslept = Overslept::default();
-        assert_eq!(overslept.margin(most), LEAST_MARGIN);
+        let mut oversleep = OversleepWindow::default();
+        assert_eq!(oversleep.margin(most), LEAST_MARGIN);
         // Spinning cannot make up for that.
-        overslept.add(4_000_000, most);
-        assert_eq!(overslept.margin(most), LEAST_MARGIN);
-        overslept.add(120_000, most);
-        assert_eq!(overslept.margin(most), 135_000);
-        overslept.add(150_000, most);
-        assert_eq!(overslept.margin(most), most);
-        assert_eq!(overslept.margin(limit(10_000)), LEAST_MARGIN);
+        oversleep.add(4_000_000, most);
+        assert_eq!(oversleep.margin(most), LEAST_MARGIN);
+        oversleep.add(120_000, most);
+        assert_eq!(oversleep.margin(most), 135_000);
+        oversleep.add(150_000, most);
+        assert_eq!(oversleep.margin(most), most);
+        assert_eq!(oversleep.margin(limit(10_000)), LEAST_MARGIN);
         for _ in 0..2 * REMEMBERED {
-            overslept.add(10_000, most);
+            oversleep.add(10_000, most);
         }
-        assert_eq!(overslept.margin(most), LEAST_MARGIN);
+        assert_eq!(oversleep.margin(most), LEAST_MARGIN);
     }
 
     #[test]

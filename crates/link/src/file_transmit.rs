@@ -17,9 +17,9 @@ pub const STDOUT: &str = "-";
 /// Names and descriptions of capture points: the interfaces of the capture that frames come from,
 /// added by its reader, possibly while reading; or the capture points of a simulation.
 #[derive(Clone, Debug, Default)]
-pub struct SeenAt(Arc<Mutex<Vec<(String, String)>>>);
+pub struct CapturePoints(Arc<Mutex<Vec<(String, String)>>>);
 
-impl SeenAt {
+impl CapturePoints {
     /// Creates a complete list of capture points with these names.
     #[must_use]
     pub fn named(names: Vec<String>) -> Self {
@@ -39,10 +39,10 @@ impl SeenAt {
 }
 
 /// Transforms frames before they are written.
-pub trait Wrap: Send {
+pub trait FrameTransform: Send {
     /// Writes into an empty buffer the replacement for a frame that was captured at an interface at
     /// its due time. Writes nothing if the frame is to be omitted.
-    fn wrap(&mut self, seen: (u32, u64), frame: &[u8], out: &mut Vec<u8>);
+    fn transform(&mut self, seen: (u32, u64), frame: &[u8], out: &mut Vec<u8>);
 
     /// Writes what is left after the last frame, and returns its interface and time; `None` if
     /// nothing is left.
@@ -56,28 +56,28 @@ pub struct FileTransmit {
     /// Due time and capture point of the next frame pushed, and the same of the frames that wait.
     stamp: (u64, u32),
     stamps: VecDeque<(u64, u32)>,
-    seen_at: SeenAt,
-    wrap: Option<(Box<dyn Wrap>, Vec<u8>)>,
+    capture_points: CapturePoints,
+    transform: Option<(Box<dyn FrameTransform>, Vec<u8>)>,
     is_live: bool,
     mode: Mode,
 }
 
 impl FileTransmit {
-    /// Creates the file `path` ([`STDOUT`]: standard output) for frames of up to `longest` octets,
-    /// of which `slots` can wait. `application` is the program's name, for the file header.
+    /// Creates the file `path` ([`STDOUT`]: standard output) for frames of up to `max_frame_len`
+    /// octets, of which `slots` can wait. `application` is the program's name, for the file header.
     ///
     /// # Errors
     /// As for [`CaptureWriter::create`].
     pub fn create(
         path: &Path,
-        (slots, longest): (usize, usize),
+        (slots, max_frame_len): (usize, usize),
         application: &str,
     ) -> Result<Self, Error> {
         let options = Options {
             application,
             ..Options::default()
         };
-        let slots = Slots::new(slots, longest);
+        let slots = Slots::new(slots, max_frame_len);
         let mode = Mode {
             target: path.display().to_string(),
             queue: None,
@@ -94,8 +94,8 @@ impl FileTransmit {
             writer: writer?,
             stamps: VecDeque::with_capacity(slots.extent().0),
             stamp: (0, 0),
-            seen_at: SeenAt::default(),
-            wrap: None,
+            capture_points: CapturePoints::default(),
+            transform: None,
             is_live: false,
             slots,
             mode,
@@ -104,7 +104,7 @@ impl FileTransmit {
 
     /// Writes frames when they are due, as on a link, for a reader that follows the file. By
     /// default they are written immediately.
-    pub const fn make_live(&mut self) {
+    pub const fn set_live(&mut self) {
         self.is_live = true;
     }
 
@@ -114,15 +114,15 @@ impl FileTransmit {
         self.is_live
     }
 
-    /// Names and describes the interfaces of the file as in `seen_at`. By default they have no
-    /// names.
-    pub fn describe(&mut self, seen_at: SeenAt) {
-        self.seen_at = seen_at;
+    /// Names and describes the interfaces of the file as in `capture_points`. By default they have
+    /// no names.
+    pub fn describe(&mut self, capture_points: CapturePoints) {
+        self.capture_points = capture_points;
     }
 
-    /// Passes each frame through `wrap` before it is written.
-    pub fn wrap(&mut self, wrap: Box<dyn Wrap>) {
-        self.wrap = Some((wrap, Vec::new()));
+    /// Passes each frame through `transform` before it is written.
+    pub fn transform_with(&mut self, transform: Box<dyn FrameTransform>) {
+        self.transform = Some((transform, Vec::new()));
     }
 
     /// Describes the interfaces up to `number`, if the file does not yet, and those that are known
@@ -133,7 +133,7 @@ impl FileTransmit {
         if (number as usize) < self.writer.interfaces() {
             return Ok(());
         }
-        let known = self.seen_at.0.lock();
+        let known = self.capture_points.0.lock();
         let known = known.unwrap_or_else(PoisonError::into_inner);
         let needed = known.len().max(number as usize + 1);
         for there in self.writer.interfaces()..needed {
@@ -155,7 +155,7 @@ impl FileTransmit {
     /// As for [`CaptureWriter::finish`].
     pub fn finish(mut self) -> Result<Summary, Error> {
         self.require(0)?;
-        if let Some((mut wrap, mut rest)) = self.wrap.take() {
+        if let Some((mut wrap, mut rest)) = self.transform.take() {
             while let Some((interface, at)) = wrap.rest(&mut rest) {
                 self.writer
                     .packet(interface, at, &rest, rest.len() as u32)?;
@@ -188,9 +188,9 @@ impl Transmit for FileTransmit {
             self.require(interface)?;
             let mut frame = self.slots.first().unwrap_or_default();
             let mut is_written = true;
-            if let Some((wrap, wrapped)) = &mut self.wrap {
+            if let Some((wrap, wrapped)) = &mut self.transform {
                 wrapped.clear();
-                wrap.wrap((interface, at), frame, wrapped);
+                wrap.transform((interface, at), frame, wrapped);
                 frame = wrapped;
                 is_written = !frame.is_empty();
             }

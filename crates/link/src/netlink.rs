@@ -15,7 +15,7 @@ use std::time::Duration;
 const ATTEMPTS: usize = 8;
 /// Receive timeout. The kernel answers immediately, unless its lock of the network configuration is
 /// held.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A netlink socket in the namespace of the thread that opened it.
 pub(crate) struct Netlink {
@@ -35,7 +35,7 @@ impl Netlink {
         socket.bind_auto()?;
         // Connected, so that only the kernel's messages are received.
         socket.connect(&SocketAddr::new(0, 0))?;
-        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(TIMEOUT))?;
         Ok(Self {
             socket,
             sequence: 0,

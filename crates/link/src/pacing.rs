@@ -138,10 +138,10 @@ pub enum CatchUp {
 }
 
 /// Reduction of a gap, in percent.
-const GENTLY: u64 = 5;
-const QUICKLY: u64 = 40;
+const GENTLE_PERCENT: u64 = 5;
+const QUICK_PERCENT: u64 = 40;
 // Less than half a gap would be a burst.
-const _: () = assert!(QUICKLY < 50);
+const _: () = assert!(QUICK_PERCENT < 50);
 /// Delay above which catching up gently would take too long, in nanoseconds.
 const VERY_LATE: u64 = 20_000_000;
 
@@ -184,9 +184,9 @@ impl Release {
                     CatchUp::Quickly | CatchUp::Burst => false,
                 };
                 let percent = if gently && late <= VERY_LATE {
-                    GENTLY
+                    GENTLE_PERCENT
                 } else {
-                    QUICKLY
+                    QUICK_PERCENT
                 };
                 due.max(left.saturating_add(gap - gap / 100 * percent))
             }

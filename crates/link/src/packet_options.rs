@@ -54,7 +54,7 @@ pub(crate) fn promiscuous(index: u32) -> io::Result<OwnedFd> {
 }
 
 /// Makes `socket` report the VLAN tag of each frame.
-pub(crate) fn tell_tags(socket: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn enable_vlan_tags(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, AUXDATA, &1_i32)
 }
 
@@ -115,9 +115,9 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Result<Opt
     }
 }
 
-/// Allocates a buffer for [`receive`] of frames of up to `longest` octets.
-pub(crate) fn room(longest: usize) -> Vec<u8> {
-    vec![0; TAG + longest]
+/// Allocates a buffer for [`receive`] of frames of up to `max_frame_len` octets.
+pub(crate) fn room(max_frame_len: usize) -> Vec<u8> {
+    vec![0; TAG + max_frame_len]
 }
 
 fn set<T>(socket: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! Frames out and in by AF_PACKET, through pnet: works on every interface, but needs a system call
 //! for each frame.
 
-use crate::packet_options::{self, ignore_outgoing, tell_tags};
+use crate::packet_options::{self, enable_vlan_tags, ignore_outgoing};
 use crate::slots::Slots;
 use crate::transmit::{Counts, Mode, ModeKind, Slot, Transmit, TransmitError};
 use pnet::datalink::{self, Channel, Config, DataLinkReceiver, DataLinkSender, NetworkInterface};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// Maximum time that a call blocks.
-const PATIENCE: Duration = Duration::from_millis(100);
+const WRITE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Size of the receive buffer in octets: seconds of some thousand frames each, including the
 /// kernel's own overhead per frame.
@@ -63,25 +63,25 @@ pub struct PacketTransmit {
 }
 
 impl PacketTransmit {
-    /// Opens a socket for frames of up to `longest` octets, of which `slots` can wait.
+    /// Opens a socket for frames of up to `max_frame_len` octets, of which `slots` can wait.
     ///
     /// # Errors
     /// Permissions are missing, or there is no such interface.
     pub fn open(
         interface: &str,
-        (slots, longest): (usize, usize),
+        (slots, max_frame_len): (usize, usize),
         why_not_better: Vec<String>,
     ) -> Result<Self, PacketSocketError> {
         let config = Config {
             write_buffer_size: 0,
             read_buffer_size: 0,
-            write_timeout: Some(PATIENCE),
+            write_timeout: Some(WRITE_TIMEOUT),
             // The state of the interface is left unchanged.
             promiscuous: false,
             ..Config::default()
         };
         let (sender, _) = channel(interface, config)?;
-        let slots = Slots::new(slots, longest);
+        let slots = Slots::new(slots, max_frame_len);
         let mode = Mode {
             target: interface.to_owned(),
             queue: None,
@@ -167,29 +167,29 @@ pub struct PacketPort {
     socket: OwnedFd,
     room: Vec<u8>,
     interface: String,
-    longest: usize,
+    max_frame_len: usize,
     counts: Counts,
 }
 
 impl PacketPort {
-    /// Opens a socket for frames of up to `longest` octets. Incoming frames reach the rest of the
-    /// kernel as well.
+    /// Opens a socket for frames of up to `max_frame_len` octets. Incoming frames reach the rest of
+    /// the kernel as well.
     ///
     /// # Errors
     /// Permissions are missing, or there is no such interface.
-    pub fn open(interface: &str, longest: usize) -> Result<Self, PacketSocketError> {
+    pub fn open(interface: &str, max_frame_len: usize) -> Result<Self, PacketSocketError> {
         let fail = |error| PacketSocketError {
             interface: interface.to_owned(),
             error,
         };
         let socket = roomy_socket(interface)?;
         ignore_outgoing(socket.as_fd()).map_err(fail)?;
-        tell_tags(socket.as_fd()).map_err(fail)?;
+        enable_vlan_tags(socket.as_fd()).map_err(fail)?;
         let same = socket.try_clone().map_err(fail)?;
         let config = Config {
             read_buffer_size: 0,
             write_buffer_size: 0,
-            write_timeout: Some(PATIENCE),
+            write_timeout: Some(WRITE_TIMEOUT),
             promiscuous: false,
             socket_fd: Some(socket.into_raw_fd()),
             ..Config::default()
@@ -198,9 +198,9 @@ impl PacketPort {
         Ok(Self {
             sender,
             socket: same,
-            room: packet_options::room(longest),
+            room: packet_options::room(max_frame_len),
             interface: interface.to_owned(),
-            longest,
+            max_frame_len,
             counts: Counts::default(),
         })
     }
@@ -233,7 +233,7 @@ impl PacketPort {
     /// # Errors
     /// The interface is gone or down.
     pub fn send(&mut self, frame: &[u8]) -> Result<bool, TransmitError> {
-        if frame.is_empty() || frame.len() > self.longest {
+        if frame.is_empty() || frame.len() > self.max_frame_len {
             return Ok(false);
         }
         self.counts.kicks += 1;

@@ -1,15 +1,15 @@
 //! An interface on which one thread receives and sends frames: by AF_XDP, with a socket for each
 //! receive queue, otherwise by AF_PACKET. Several ports can be waited for together ([`wait`]). A
-//! port that goes down, or is gone, neither receives nor sends until it is back; [`Port::tend`]
-//! handles that.
+//! port that goes down, or is gone, neither receives nor sends until it is back;
+//! [`Port::poll_link`] handles that.
 
-use crate::backend::{OpenError, Wanted};
+use crate::backend::{BackendChoice, OpenError};
 use crate::interface::{Interface, LinkEvent, LinkWatch};
 use crate::packet_options::promiscuous;
 use crate::packet_socket::PacketPort;
 use crate::privilege;
 use crate::transmit::{Counts, TransmitError};
-use crate::xdp::{Copying, Program, XdpError, XdpPort};
+use crate::xdp::{CopyMode, Program, XdpError, XdpPort};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
@@ -31,11 +31,11 @@ pub struct ReceiveError(#[from] io::Error);
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Requested backend.
-    pub wanted: Wanted,
+    pub backend: BackendChoice,
     /// Number of frames that can wait in each direction, on each queue.
     pub slots: usize,
     /// Maximum length of a frame without FCS, in octets.
-    pub longest: usize,
+    pub max_frame_len: usize,
 }
 
 /// An interface in both directions. It is promiscuous while the port is open.
@@ -47,11 +47,11 @@ pub struct Port {
     watch: Option<LinkWatch>,
     refused: u64,
     outages: Outages,
-    away: Option<Away>,
+    outage: Option<Outage>,
     /// A frame in one piece, for a socket that needs it so.
     whole: Vec<u8>,
     /// Counters of sockets that were closed.
-    before: (Counts, Option<u64>),
+    closed_counts: (Counts, Option<u64>),
     // Keeps the interface promiscuous until it is closed, even if the process is killed.
     _promiscuous: Option<OwnedFd>,
 }
@@ -68,18 +68,18 @@ pub struct Outages {
 }
 
 /// State of an interface that cannot be used.
-struct Away {
+struct Outage {
     since: Instant,
     why: String,
-    /// True if [`Port::tend`] has reported it.
-    is_told: bool,
+    /// True if [`Port::poll_link`] has reported it.
+    is_reported: bool,
 }
 
 enum Queues {
     Xdp(Vec<XdpPort>),
     Packet(Box<PacketPort>),
     /// The interface cannot be used now.
-    Away,
+    Unavailable,
 }
 
 impl Port {
@@ -104,9 +104,9 @@ impl Port {
             watch: LinkWatch::new(interface).ok(),
             refused: 0,
             outages: Outages::default(),
-            away: None,
+            outage: None,
             whole: Vec::new(),
-            before: (Counts::default(), Some(0)),
+            closed_counts: (Counts::default(), Some(0)),
             _promiscuous: promiscuous,
         })
     }
@@ -119,19 +119,19 @@ impl Port {
 
     /// Checks if the interface went away or is back, and reopens it if it is back; to be called
     /// several times a second. Returns a message for users if something has changed.
-    pub fn tend(&mut self) -> Option<String> {
-        if self.away.is_none() {
+    pub fn poll_link(&mut self) -> Option<String> {
+        if self.outage.is_none() {
             while let Some(event) = self.watch.as_mut().and_then(LinkWatch::poll) {
                 if event != LinkEvent::Back {
-                    self.leave(event.to_string());
+                    self.mark_away(event.to_string());
                     break;
                 }
             }
         }
         // Went away now, or was found to be away by sending or receiving since the last call.
-        let away = self.away.as_mut()?;
-        if !std::mem::replace(&mut away.is_told, true) {
-            return Some(format!("{}: {}", self.interface, away.why));
+        let outage = self.outage.as_mut()?;
+        if !std::mem::replace(&mut outage.is_reported, true) {
+            return Some(format!("{}: {}", self.interface, outage.why));
         }
         let interface = Interface::named(&self.interface).ok()?;
         if !interface.is_up() || !interface.has_carrier() {
@@ -139,13 +139,13 @@ impl Port {
         }
         // If it cannot be opened now, it may be the next time.
         let again = Self::open(&interface, &self.options).ok()?;
-        let lasted = self.away.take()?.since.elapsed();
+        let lasted = self.outage.take()?.since.elapsed();
         let mut outages = self.outages;
         outages.time += lasted;
         *self = Self {
             refused: self.refused,
             outages,
-            before: self.before,
+            closed_counts: self.closed_counts,
             ..again
         };
         Some(format!(
@@ -155,26 +155,26 @@ impl Port {
     }
 
     /// Marks the interface as unusable, perhaps temporarily.
-    fn leave(&mut self, why: String) {
-        if self.away.is_some() {
+    fn mark_away(&mut self, why: String) {
+        if self.outage.is_some() {
             return;
         }
-        self.before = (self.counts(), self.lost());
-        self.queues = Queues::Away;
+        self.closed_counts = (self.counts(), self.lost());
+        self.queues = Queues::Unavailable;
         self.watch = None;
         self._promiscuous = None;
         self.outages.count += 1;
-        self.away = Some(Away {
+        self.outage = Some(Outage {
             since: Instant::now(),
             why,
-            is_told: false,
+            is_reported: false,
         });
     }
 
     /// Returns the outages so far.
     #[must_use]
     pub fn outages(&self) -> Outages {
-        let since = self.away.as_ref().map(|away| away.since.elapsed());
+        let since = self.outage.as_ref().map(|outage| outage.since.elapsed());
         Outages {
             time: self.outages.time + since.unwrap_or_default(),
             ..self.outages
@@ -183,8 +183,8 @@ impl Port {
 
     /// Returns the reason why it cannot be used now, if any.
     #[must_use]
-    pub fn away(&self) -> Option<&str> {
-        self.away.as_ref().map(|away| away.why.as_str())
+    pub fn outage_reason(&self) -> Option<&str> {
+        self.outage.as_ref().map(|outage| outage.why.as_str())
     }
 
     /// Passes waiting frames to `take`, those of each queue in order; does not block. Returns their
@@ -196,10 +196,10 @@ impl Port {
                 .map(|queue| queue.receive(TURN, &mut take))
                 .sum()),
             Queues::Packet(port) => port.receive(TURN, &mut take),
-            Queues::Away => Ok(0),
+            Queues::Unavailable => Ok(0),
         };
         received.unwrap_or_else(|error| {
-            self.leave(error.to_string());
+            self.mark_away(error.to_string());
             0
         })
     }
@@ -226,13 +226,13 @@ impl Port {
                 self.whole.extend_from_slice(rest);
                 port.send(&self.whole)
             }
-            Queues::Away => {
+            Queues::Unavailable => {
                 self.outages.lost += 1;
                 return Ok(false);
             }
         };
         let sent = self.or_away(sent)?;
-        match (sent, &self.away) {
+        match (sent, &self.outage) {
             (None, _) | (_, Some(_)) => self.outages.lost += 1,
             (Some(sent), None) => self.refused += u64::from(!sent),
         }
@@ -246,7 +246,7 @@ impl Port {
     pub fn flush(&mut self) -> Result<(), TransmitError> {
         let flushed = match &mut self.queues {
             Queues::Xdp(queues) => queues.first_mut().map_or(Ok(()), XdpPort::flush),
-            Queues::Packet(_) | Queues::Away => Ok(()),
+            Queues::Packet(_) | Queues::Unavailable => Ok(()),
         };
         self.or_away(flushed).map(drop)
     }
@@ -263,7 +263,7 @@ impl Port {
                 // Frames not handed over yet are lost.
                 let counts = self.counts();
                 self.outages.lost += counts.pushed - counts.completed;
-                self.leave(why.to_string());
+                self.mark_away(why.to_string());
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -279,9 +279,9 @@ impl Port {
                 .map(XdpPort::counts)
                 .fold(Counts::default(), Counts::plus),
             Queues::Packet(port) => port.counts(),
-            Queues::Away => Counts::default(),
+            Queues::Unavailable => Counts::default(),
         };
-        self.before.0.plus(now)
+        self.closed_counts.0.plus(now)
     }
 
     /// Returns the number of frames that could not be sent: too long, or no room.
@@ -297,9 +297,9 @@ impl Port {
         let now = match &self.queues {
             Queues::Xdp(queues) => Some(queues.iter().map(XdpPort::dropped).sum()),
             Queues::Packet(_) => None,
-            Queues::Away => Some(0),
+            Queues::Unavailable => Some(0),
         };
-        self.before
+        self.closed_counts
             .1
             .zip(now)
             .map(|(before, now): (u64, u64)| before + now)
@@ -323,7 +323,7 @@ pub fn wait(ports: &mut [Port], for_: Duration) -> Result<(), ReceiveError> {
         match &port.queues {
             Queues::Xdp(queues) => queues.iter().for_each(|queue| add(queue.fd())),
             Queues::Packet(port) => add(port.fd()),
-            Queues::Away => {}
+            Queues::Unavailable => {}
         }
     }
     match poll(&mut fds, Some(&timeout)) {
@@ -339,7 +339,7 @@ pub fn wait(ports: &mut [Port], for_: Duration) -> Result<(), ReceiveError> {
         .filter_map(|(port, gone)| gone.then_some(port))
         .collect();
     for port in gone {
-        ports[port].leave(LinkEvent::Down.to_string());
+        ports[port].mark_away(LinkEvent::Down.to_string());
     }
     Ok(())
 }
@@ -351,24 +351,24 @@ fn open(interface: &Interface, options: &Options) -> Result<(Queues, String), Op
     let loopback = || OpenError::Loopback {
         interface: name.to_owned(),
     };
-    match options.wanted {
-        Wanted::Xdp(_) if is_loopback => Err(loopback()),
-        Wanted::Xdp(copying) => Ok(open_xdp(interface, options, copying)?),
-        Wanted::PacketSocket => open_packet(name, options.longest, None),
-        Wanted::Best if is_loopback => open_packet(name, options.longest, None),
-        Wanted::Best => match open_xdp(interface, options, Copying::Best) {
+    match options.backend {
+        BackendChoice::Xdp(_) if is_loopback => Err(loopback()),
+        BackendChoice::Xdp(copying) => Ok(open_xdp(interface, options, copying)?),
+        BackendChoice::PacketSocket => open_packet(name, options.max_frame_len, None),
+        BackendChoice::Best if is_loopback => open_packet(name, options.max_frame_len, None),
+        BackendChoice::Best => match open_xdp(interface, options, CopyMode::Best) {
             Ok(opened) => Ok(opened),
-            Err(error) => open_packet(name, options.longest, Some(error)),
+            Err(error) => open_packet(name, options.max_frame_len, Some(error)),
         },
     }
 }
 
 fn open_packet(
     name: &str,
-    longest: usize,
+    max_frame_len: usize,
     why: Option<XdpError>,
 ) -> Result<(Queues, String), OpenError> {
-    let port = PacketPort::open(name, longest)?;
+    let port = PacketPort::open(name, max_frame_len)?;
     let why = why.map_or_else(String::new, |error| format!(" (AF_XDP: {error})"));
     Ok((Queues::Packet(Box::new(port)), format!("AF_PACKET{why}")))
 }
@@ -376,14 +376,14 @@ fn open_packet(
 fn open_xdp(
     interface: &Interface,
     options: &Options,
-    copying: Copying,
+    copy_mode: CopyMode,
 ) -> Result<(Queues, String), XdpError> {
     let (name, index) = (interface.name(), interface.index());
     let count = interface.receive_queues().max(1);
-    let slots = (options.slots, options.longest);
+    let slots = (options.slots, options.max_frame_len);
     privilege::raise_memlock(XdpPort::memory(slots) * u64::from(count));
     let program = Arc::new(Program::attach(name, index, count)?);
-    let open = |queue| XdpPort::open(name, index, queue, slots, copying, Arc::clone(&program));
+    let open = |queue| XdpPort::open(name, index, queue, slots, copy_mode, Arc::clone(&program));
     let queues: Vec<_> = (0..count).map(open).collect::<Result<_, _>>()?;
     let mut mode = queues.first().map_or_else(String::new, XdpPort::mode);
     if count > 1 {

@@ -18,7 +18,7 @@ pub use queue::send;
 pub use report::{Ended, QueueReport, Report, Timing, per_second};
 pub use run::{Job, Stop, run};
 pub use stats::{Live, Tick};
-pub use stream::{Batch, Filling, Gone, Streamed, stream};
+pub use stream::{Batch, BatchReceiver, BatchSender, Gone, stream};
 
 use crate::clock::Waiting;
 use crate::pacing::{CatchUp, Rate};
@@ -35,7 +35,7 @@ pub enum Next {
         len: usize,
     },
     /// No frame yet: the source is late.
-    Later,
+    NotYet,
     /// No more frames.
     End,
 }

@@ -18,13 +18,13 @@ const YOUNG: Duration = Duration::from_secs(60);
 
 /// A file being written. If dropped before it is [kept](Self::keep), it leaves nothing.
 #[derive(Debug)]
-pub struct Unfinished {
+pub struct TemporaryOutput {
     name: PathBuf,
-    place: Place,
+    target: Target,
 }
 
 #[derive(Debug)]
-enum Place {
+enum Target {
     /// A file to be renamed.
     Temporary(NamedTempFile),
     /// A pipe or device that has the name already: renaming would replace it, and it cannot hold an
@@ -32,7 +32,7 @@ enum Place {
     Special(File),
 }
 
-impl Unfinished {
+impl TemporaryOutput {
     /// Creates a file with the future name `path`.
     ///
     /// # Errors
@@ -44,15 +44,15 @@ impl Unfinished {
             // A link remains a link: its target is replaced.
             Ok(there) if there.is_file() => fs::canonicalize(path)?,
             Ok(_) => {
-                let place = Place::Special(File::options().write(true).open(path)?);
+                let target = Target::Special(File::options().write(true).open(path)?);
                 let name = path.to_owned();
-                return Ok(Self { name, place });
+                return Ok(Self { name, target });
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => path.to_owned(),
             Err(e) => return Err(e),
         };
-        let place = Place::Temporary(temporary_in(folder_of(&name))?);
-        Ok(Self { name, place })
+        let target = Target::Temporary(temporary_in(folder_of(&name))?);
+        Ok(Self { name, target })
     }
 
     /// Returns the current or future name of the file.
@@ -64,27 +64,27 @@ impl Unfinished {
     /// True if it is a pipe or device.
     #[must_use]
     pub const fn is_special(&self) -> bool {
-        matches!(self.place, Place::Special(_))
+        matches!(self.target, Target::Special(_))
     }
 
     /// Renames the file to its final name.
     ///
     /// # Errors
     /// Renaming fails; nothing is left.
-    pub fn keep(self) -> io::Result<()> {
-        match self.place {
+    pub fn finish(self) -> io::Result<()> {
+        match self.target {
             // The error contains the temporary file, and dropping it removes the file.
-            Place::Temporary(file) => file.persist(&self.name).map(drop).map_err(|e| e.error),
-            Place::Special(_) => Ok(()),
+            Target::Temporary(file) => file.persist(&self.name).map(drop).map_err(|e| e.error),
+            Target::Special(_) => Ok(()),
         }
     }
 }
 
-impl Write for Unfinished {
+impl Write for TemporaryOutput {
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        match &mut self.place {
-            Place::Temporary(file) => file.as_file_mut().write(octets),
-            Place::Special(file) => file.write(octets),
+        match &mut self.target {
+            Target::Temporary(file) => file.as_file_mut().write(octets),
+            Target::Special(file) => file.write(octets),
         }
     }
 

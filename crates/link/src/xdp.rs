@@ -17,5 +17,5 @@ mod umem;
 
 pub use port::XdpPort;
 pub use program::{Program, ProgramMode};
-pub use socket::{Copying, XdpError};
+pub use socket::{CopyMode, XdpError};
 pub use transmit::XdpTransmit;

@@ -4,16 +4,16 @@ mod common;
 
 use common::check::blast;
 use common::netns::{End, Options, Pair};
-use fcn_link::backend::{self, SlotCount, Wanted};
+use fcn_link::backend::{self, BackendChoice, SlotCount};
 use fcn_link::interface::Interface;
 use fcn_link::transmit::{ModeKind, Transmit};
-use fcn_link::xdp::Copying;
+use fcn_link::xdp::CopyMode;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const XDP: Wanted = Wanted::Xdp(Copying::Best);
+const XDP: BackendChoice = BackendChoice::Xdp(CopyMode::Best);
 
 fn received(pair: &Pair) -> u64 {
     pair.inside(End::Far, || {
@@ -80,12 +80,16 @@ fn slots_are_returned_whatever_was_pushed() {
     };
     pair.inside(End::Near, || {
         let interface = Interface::named(pair.interface(End::Near)).unwrap();
-        for (wanted, longest) in [(XDP, 1514), (XDP, 9014), (Wanted::PacketSocket, 1514)] {
+        for (wanted, max_frame_len) in [
+            (XDP, 1514),
+            (XDP, 9014),
+            (BackendChoice::PacketSocket, 1514),
+        ] {
             let options = backend::Options {
-                wanted,
+                backend: wanted,
                 queues: 1,
                 slots: SlotCount::all(100),
-                longest,
+                max_frame_len,
             };
             let mut queue = backend::open(&interface, &options).unwrap().remove(0);
             let link: &mut dyn Transmit = match &mut queue {
@@ -104,7 +108,7 @@ fn slots_are_returned_whatever_was_pushed() {
                         if round % 5 == 4 {
                             60
                         } else {
-                            1000.min(longest)
+                            1000.min(max_frame_len)
                         },
                     );
                     taken += 1;

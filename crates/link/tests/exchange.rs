@@ -5,9 +5,9 @@ mod common;
 
 use common::check::{Exchange, Outcome, exchange};
 use common::netns::{End, Options, Pair};
-use fcn_link::backend::Wanted;
+use fcn_link::backend::BackendChoice;
 use fcn_link::transmit::ModeKind;
-use fcn_link::xdp::Copying;
+use fcn_link::xdp::CopyMode;
 
 /// Returns lengths from the shortest to the longest frame of an MTU, including the boundaries of
 /// chunks.
@@ -39,7 +39,7 @@ fn across(pair: &Pair, plan: &Exchange) -> Outcome {
     outcome
 }
 
-const COPY: Wanted = Wanted::Xdp(Copying::Best);
+const COPY: BackendChoice = BackendChoice::Xdp(CopyMode::Best);
 
 #[test]
 fn every_octet_arrives() {
@@ -61,17 +61,17 @@ fn every_octet_arrives() {
         let Some(pair) = Pair::with("exchange", &options) else {
             return;
         };
-        for wanted in [COPY, Wanted::PacketSocket] {
+        for backend in [COPY, BackendChoice::PacketSocket] {
             let plan = Exchange {
-                wanted,
+                backend,
                 queues,
                 count: 6_000,
                 lens: lens(mtu as usize),
-                by: Wanted::PacketSocket,
+                by: BackendChoice::PacketSocket,
                 always_more: false,
             };
             let outcome = across(&pair, &plan);
-            let expected = match wanted {
+            let expected = match backend {
                 COPY => ModeKind::XdpCopy,
                 _ => ModeKind::PacketSocket,
             };
@@ -91,7 +91,7 @@ fn nothing_is_lost_while_a_receiver_never_finds_its_ring_empty() {
     across(
         &pair,
         &Exchange {
-            wanted: COPY,
+            backend: COPY,
             queues: 1,
             // Several times the capacity of the receiver's ring.
             count: 3_000,
@@ -112,11 +112,11 @@ fn every_octet_arrives_when_af_xdp_receives() {
         let Some(pair) = Pair::with("xdp-receives", &options) else {
             return;
         };
-        for wanted in [COPY, Wanted::PacketSocket] {
+        for backend in [COPY, BackendChoice::PacketSocket] {
             let outcome = across(
                 &pair,
                 &Exchange {
-                    wanted,
+                    backend,
                     queues: 1,
                     count: 6_000,
                     lens: lens(mtu as usize),

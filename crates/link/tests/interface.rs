@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longer than any notification from the kernel takes.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn near(pair: &Pair) -> Interface {
     pair.inside(End::Near, || Interface::named("near").unwrap())
@@ -353,7 +353,7 @@ fn next(watch: &mut LinkWatch) -> LinkEvent {
         if let Some(event) = watch.poll() {
             return event;
         }
-        assert!(begin.elapsed() < PATIENCE, "no event");
+        assert!(begin.elapsed() < TIMEOUT, "no event");
         thread::sleep(Duration::from_millis(1));
     }
 }
@@ -394,7 +394,7 @@ fn events() {
     pair.ip(End::Near, &["link", "del", "near"]);
     let first = next(&mut watch);
     assert!(first.ends_run());
-    assert_eq!(watch.settle(first, PATIENCE), LinkEvent::Gone);
+    assert_eq!(watch.wait_for_final_event(first, TIMEOUT), LinkEvent::Gone);
     assert_eq!(watch.poll(), None);
 }
 
@@ -406,7 +406,7 @@ fn other_end_deleted() {
     let mut watch = watch(&pair);
     pair.ip(End::Far, &["link", "del", "far"]);
     let first = next(&mut watch);
-    assert_eq!(watch.settle(first, PATIENCE), LinkEvent::Gone);
+    assert_eq!(watch.wait_for_final_event(first, TIMEOUT), LinkEvent::Gone);
 }
 
 #[test]
@@ -425,7 +425,11 @@ fn moved_or_renamed() {
         };
         pair.ip(End::Near, &["link", "set", "near", change, to]);
         let first = next(&mut watch);
-        assert_eq!(watch.settle(first, PATIENCE), LinkEvent::Gone, "{change}");
+        assert_eq!(
+            watch.wait_for_final_event(first, TIMEOUT),
+            LinkEvent::Gone,
+            "{change}"
+        );
         pair.inside(End::Near, || {
             assert!(Interface::named("near").is_err(), "{change}");
         });
@@ -479,7 +483,7 @@ fn lost_messages() {
     assert_eq!(next(&mut watch), LinkEvent::Back);
     flood("link set dev near mtu 1500", "link del dev near");
     let first = next(&mut watch);
-    assert_eq!(watch.settle(first, PATIENCE), LinkEvent::Gone);
+    assert_eq!(watch.wait_for_final_event(first, TIMEOUT), LinkEvent::Gone);
 }
 
 #[test]

@@ -5,12 +5,12 @@ mod common;
 
 use common::check::Numbered;
 use common::netns::{End, Options, Pair};
-use fcn_link::backend::{self, SlotCount, Wanted};
+use fcn_link::backend::{self, BackendChoice, SlotCount};
 use fcn_link::clock::Waiting;
 use fcn_link::interface::Interface;
 use fcn_link::pacing::Rate;
 use fcn_link::sender::{self, Ended, Job, Pace, Report, Settings};
-use fcn_link::xdp::Copying;
+use fcn_link::xdp::CopyMode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ fn sent(pair: &Pair) -> u64 {
 /// Starts an endless run, calls `interrupt` a moment later, and returns the report.
 fn interrupted(
     pair: &Pair,
-    wanted: Wanted,
+    backend: BackendChoice,
     pace: Pace,
     interrupt: impl FnOnce(&AtomicBool),
 ) -> Report {
@@ -41,10 +41,10 @@ fn interrupted(
             near.enter();
             let interface = Interface::named(name).unwrap();
             let options = backend::Options {
-                wanted,
+                backend,
                 queues: 2,
                 slots: SlotCount::all(256),
-                longest: 94,
+                max_frame_len: 94,
             };
             let jobs = backend::open(&interface, &options)
                 .unwrap()
@@ -104,7 +104,10 @@ fn every_interruption_ends_every_kind_of_run_with_a_report() {
             "carrier",
         ),
     ];
-    for wanted in [Wanted::Xdp(Copying::Best), Wanted::PacketSocket] {
+    for wanted in [
+        BackendChoice::Xdp(CopyMode::Best),
+        BackendChoice::PacketSocket,
+    ] {
         for pace in [
             Pace::Top,
             Pace::Rate(Rate::Packets(1)),

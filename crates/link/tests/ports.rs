@@ -4,10 +4,10 @@
 #[path = "common/netns.rs"]
 mod netns;
 
-use fcn_link::backend::Wanted;
+use fcn_link::backend::BackendChoice;
 use fcn_link::interface::Interface;
 use fcn_link::port::{Options, Port, wait};
-use fcn_link::xdp::Copying;
+use fcn_link::xdp::CopyMode;
 use netns::{End, Pair};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 
 const COUNT: usize = 3_000;
 /// Maximum time that a frame waits for its answer, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-fn open(name: &str, wanted: Wanted) -> Port {
+fn open(name: &str, backend: BackendChoice) -> Port {
     let interface = Interface::named(name).unwrap();
     let options = Options {
-        wanted,
+        backend,
         slots: 256,
-        longest: 9_014,
+        max_frame_len: 9_014,
     };
     Port::open(&interface, &options).unwrap()
 }
@@ -60,7 +60,7 @@ fn reflect(port: Port, over: &AtomicBool) {
     }
 }
 
-fn exchange(pair: &Pair, near: Wanted, far: Wanted) {
+fn exchange(pair: &Pair, near: BackendChoice, far: BackendChoice) {
     let (over, ready) = (AtomicBool::new(false), AtomicBool::new(false));
     let macs = End::BOTH.map(|end| pair.mac(end));
     thread::scope(|scope| {
@@ -79,7 +79,7 @@ fn exchange(pair: &Pair, near: Wanted, far: Wanted) {
             println!("{}", ports[0].mode());
             let (mut sent, mut got) = (0, Vec::new());
             let mut heard = Instant::now();
-            while got.len() < COUNT && heard.elapsed() < PATIENCE {
+            while got.len() < COUNT && heard.elapsed() < TIMEOUT {
                 // Only a few at a time: a veth's queue holds 256.
                 while sent < COUNT && sent < got.len() + 32 {
                     assert!(ports[0].send(&[], &frame(sent, macs[0], macs[1])).unwrap());
@@ -114,12 +114,12 @@ fn frames_come_back_complete_and_in_order() {
     let Some(pair) = Pair::with("what_is_sent_comes_back", &options) else {
         return;
     };
-    let xdp = Wanted::Xdp(Copying::Always);
+    let xdp = BackendChoice::Xdp(CopyMode::Always);
     for (near, far) in [
         (xdp, xdp),
-        (Wanted::PacketSocket, xdp),
-        (xdp, Wanted::PacketSocket),
-        (Wanted::PacketSocket, Wanted::PacketSocket),
+        (BackendChoice::PacketSocket, xdp),
+        (xdp, BackendChoice::PacketSocket),
+        (BackendChoice::PacketSocket, BackendChoice::PacketSocket),
     ] {
         exchange(&pair, near, far);
     }
@@ -139,11 +139,11 @@ fn a_port_leaves_nothing_behind() {
         })
     };
     let before = flags();
-    for wanted in [Wanted::Best, Wanted::PacketSocket] {
+    for wanted in [BackendChoice::Best, BackendChoice::PacketSocket] {
         pair.inside(End::Near, || {
             let port = open("near", wanted);
             assert!(port.mode().starts_with(match wanted {
-                Wanted::Best => "AF_XDP, copy, driver mode",
+                BackendChoice::Best => "AF_XDP, copy, driver mode",
                 _ => "AF_PACKET",
             }));
         });
@@ -157,11 +157,11 @@ fn a_port_leaves_nothing_behind() {
 fn told(ports: &mut [Port; 1], count: usize) -> Vec<String> {
     let (since, mut told) = (Instant::now(), Vec::new());
     while told.len() < count {
-        assert!(since.elapsed() < PATIENCE, "{told:?}");
+        assert!(since.elapsed() < TIMEOUT, "{told:?}");
         ports[0].send(&[], &frame(0, [2; 6], [4; 6])).unwrap();
         ports[0].flush().unwrap();
         ports[0].receive(|_| ());
-        told.extend(ports[0].tend());
+        told.extend(ports[0].poll_link());
         wait(ports, Duration::from_millis(5)).unwrap();
     }
     told
@@ -173,10 +173,10 @@ fn arrives(pair: &Pair, ports: &mut [Port; 1]) -> bool {
     thread::scope(|scope| {
         let far = scope.spawn(|| {
             pair.inside(End::Far, || {
-                let mut ports = [open(pair.interface(End::Far), Wanted::PacketSocket)];
+                let mut ports = [open(pair.interface(End::Far), BackendChoice::PacketSocket)];
                 ready.store(true, Ordering::Release);
                 let (since, mut got) = (Instant::now(), 0);
-                while got == 0 && since.elapsed() < PATIENCE {
+                while got == 0 && since.elapsed() < TIMEOUT {
                     got += ports[0].receive(|_| ());
                     wait(&mut ports, Duration::from_millis(5)).unwrap();
                 }
@@ -199,7 +199,7 @@ fn a_port_recovers_after_an_outage() {
     let Some(pair) = Pair::new("a_port_that_was_down") else {
         return;
     };
-    for wanted in [Wanted::Best, Wanted::PacketSocket] {
+    for wanted in [BackendChoice::Best, BackendChoice::PacketSocket] {
         pair.inside(End::Near, || {
             let mut ports = [open("near", wanted)];
             assert!(arrives(&pair, &mut ports), "{wanted:?}");
@@ -208,14 +208,14 @@ fn a_port_recovers_after_an_outage() {
                 pair.ip(end, &["link", "set", name, "down"]);
                 let text = told(&mut ports, 1).concat();
                 assert!(text.contains("down") || text.contains("carrier"), "{text}");
-                assert!(ports[0].away().is_some());
+                assert!(ports[0].outage_reason().is_some());
                 let lost = ports[0].outages().lost;
                 assert!(!ports[0].send(&[], &frame(0, [2; 6], [4; 6])).unwrap());
                 assert_eq!(ports[0].outages().lost, lost + 1);
                 pair.ip(end, &["link", "set", name, "up"]);
                 let text = told(&mut ports, 1).concat();
                 assert!(text.contains("is back"), "{text}");
-                assert_eq!(ports[0].away(), None);
+                assert_eq!(ports[0].outage_reason(), None);
                 let outages = ports[0].outages();
                 assert_eq!(outages.count, count);
                 assert!(outages.time > Duration::ZERO);

@@ -2,11 +2,10 @@
 #![cfg(unix)]
 
 use fcn_link::capture_file::{
-    CaptureReader, CaptureWriter, Interface, MAX_BLOCK, MAX_INTERFACES, MAX_PACKET, Options,
-    Packet, Packing, ReadError, ReadErrorKind, Resolution,
+    CaptureReader, CaptureWriter, Compression, Interface, MAX_BLOCK, MAX_INTERFACES, MAX_PACKET,
+    Options, Packet, ReadError, ReadErrorKind, Resolution,
 };
 use fcn_wire::LinkType;
-use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -85,7 +84,7 @@ fn read(octets: &[u8]) -> (Vec<Kept>, Option<ReadError>) {
 fn rest_together(reader: &mut CaptureReader<'_>, most: usize) -> (Vec<Kept>, Option<ReadError>) {
     let mut packets = Vec::new();
     loop {
-        match reader.next_some(most) {
+        match reader.next_batch(most) {
             Ok(Some(some)) => {
                 let before = packets.len();
                 packets.extend(some.iter().map(Kept::new));
@@ -114,7 +113,7 @@ fn failure(octets: &[u8]) -> String {
 }
 
 fn gzip(octets: &[u8]) -> Vec<u8> {
-    let mut writer = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut writer = GzEncoder::new(Vec::new(), flate2::Compression::fast());
     writer.write_all(octets).unwrap();
     writer.finish().unwrap()
 }
@@ -270,17 +269,17 @@ fn buffered_packets_are_returned_together() {
     let mut reader = CaptureReader::from(&*file, "test").unwrap();
     // A packet that was read alone is not returned again.
     assert_eq!(reader.next().unwrap().unwrap().bytes, b"one");
-    let some = reader.next_some(9).unwrap().unwrap();
+    let some = reader.next_batch(9).unwrap().unwrap();
     let bytes: Vec<_> = some.iter().map(|packet| packet.bytes).collect();
     assert_eq!(bytes, [&b"two"[..], b"three"]);
     assert_eq!(reader.packets(), 3);
-    assert!(reader.next_some(9).unwrap().is_none());
+    assert!(reader.next_batch(9).unwrap().is_none());
     // An error after them is returned by the next call.
     let cut = &file[..file.len() - 1];
     let mut reader = CaptureReader::from(cut, "test").unwrap();
-    assert_eq!(reader.next_some(9).unwrap().unwrap().iter().count(), 2);
-    assert!(reader.next_some(9).err().unwrap().is_cut());
-    assert!(reader.next_some(9).unwrap().is_none());
+    assert_eq!(reader.next_batch(9).unwrap().unwrap().iter().count(), 2);
+    assert!(reader.next_batch(9).err().unwrap().is_cut());
+    assert!(reader.next_batch(9).unwrap().is_none());
 }
 
 #[test]
@@ -809,8 +808,8 @@ fn an_out_of_range_time_is_an_error() {
 fn decompression_errors_are_distinguished_from_truncation() {
     let (octets, want) = write(&some());
     for (pack, packing) in [
-        (gzip as fn(&[u8]) -> _, Packing::Gzip),
-        (zstd, Packing::Zstd),
+        (gzip as fn(&[u8]) -> _, Compression::Gzip),
+        (zstd, Compression::Zstd),
     ] {
         let mut packed = in_two(&octets, octets.len() - 4, pack);
         let second = pack(&octets[octets.len() - 4..]);

@@ -60,7 +60,7 @@ pub struct Border {
 impl Border {
     /// Returns the direction if the frame is to be dropped, and counts it. Malformed notifications
     /// are dropped as well: a broken Fast CNP must not reach the next domain either.
-    pub fn stops(&mut self, from: Side, to: Side, frame: &Frame<'_>) -> Option<Crossing> {
+    pub fn filter(&mut self, from: Side, to: Side, frame: &Frame<'_>) -> Option<Crossing> {
         let crossing = match (from, to) {
             (Side::Outside, _) => Crossing::Inbound,
             (Side::Inside, Side::Outside) => Crossing::Outbound,
@@ -90,7 +90,7 @@ impl Border {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outgoing::{About, Outgoing};
+    use crate::outgoing::{DataPacketContext, OutgoingNotification};
     use crate::testing::{RECEIVER, SENDER, SWITCH, data, with_frame};
     use fcn_wire::proxy_cn::FiveTuple;
     use fcn_wire::{Opcode, Profile, Qp};
@@ -103,35 +103,37 @@ mod tests {
             Opcode::RC_SEND_ONLY,
             Qp::truncate(5),
         );
-        let about = About {
+        let context = DataPacketContext {
             trace: None,
             invoking: &data,
         };
-        let emit = |outgoing: Outgoing| {
-            let mut out = [0; Outgoing::MAX_LEN];
-            let (len, _) = outgoing.emit(&about, &Profile::DEFAULT, &mut out).unwrap();
+        let emit = |outgoing: OutgoingNotification| {
+            let mut out = [0; OutgoingNotification::MAX_LEN];
+            let (len, _) = outgoing
+                .emit(&context, &Profile::DEFAULT, &mut out)
+                .unwrap();
             out[..len].to_vec()
         };
-        let fast = Outgoing::FastCnp {
+        let fast = OutgoingNotification::FastCnp {
             source: SWITCH,
             destination: SENDER,
             original_destination: RECEIVER,
             qp: Qp::truncate(5),
         };
-        let proxy = Outgoing::ProxyCn {
+        let proxy = OutgoingNotification::ProxyCn {
             source: SWITCH.into(),
             proxy: SENDER.into(),
             tuple: FiveTuple::from_packet(&data).unwrap(),
             level: 0,
         };
-        let wan = Outgoing::WanFcn {
+        let wan = OutgoingNotification::WanFcn {
             source: SWITCH,
             ingress: SENDER,
             flow_label: 7,
             level: 1,
             copy_flow_label: false,
         };
-        let cnp = Outgoing::Cnp {
+        let cnp = OutgoingNotification::Cnp {
             source: RECEIVER.into(),
             destination: SENDER.into(),
             qp: Qp::truncate(6),
@@ -152,11 +154,11 @@ mod tests {
         let mut border = Border::default();
         for (from, to, want) in ways {
             for bytes in &notifications {
-                let stopped = with_frame(bytes, |frame| border.stops(from, to, frame));
+                let stopped = with_frame(bytes, |frame| border.filter(from, to, frame));
                 assert_eq!(stopped, want, "{from:?} {to:?}");
             }
             for bytes in &others {
-                let stopped = with_frame(bytes, |frame| border.stops(from, to, frame));
+                let stopped = with_frame(bytes, |frame| border.filter(from, to, frame));
                 assert_eq!(stopped, None);
             }
         }

@@ -2,7 +2,7 @@
 //! label into CNPs (draft-he-rtgwg-wan-fcn section 4.1). The caller does the encapsulation.
 
 use crate::limiter::{Bucket, Interval, Limits};
-use crate::outgoing::Outgoing;
+use crate::outgoing::OutgoingNotification;
 use crate::prefix_map::is_allowed;
 use crate::reasons::reasons;
 use crate::sender_qps::{KnownBy, SenderQps};
@@ -142,7 +142,11 @@ impl IngressPe {
     ///
     /// # Errors
     /// The reason why there is none; each is counted.
-    pub fn on_message(&mut self, now: Time, frame: &Frame<'_>) -> Result<Outgoing, Refused> {
+    pub fn on_message(
+        &mut self,
+        now: Time,
+        frame: &Frame<'_>,
+    ) -> Result<OutgoingNotification, Refused> {
         let answer = self.answer(now, frame);
         match answer {
             Ok(_) => self.counters.cnps += 1,
@@ -151,7 +155,7 @@ impl IngressPe {
         answer
     }
 
-    fn answer(&mut self, now: Time, frame: &Frame<'_>) -> Result<Outgoing, Refused> {
+    fn answer(&mut self, now: Time, frame: &Frame<'_>) -> Result<OutgoingNotification, Refused> {
         if !self.config.enabled {
             return Err(Refused::Disabled);
         }
@@ -179,7 +183,7 @@ impl IngressPe {
             return Err(Refused::TooSoon);
         }
         self.counters.inferred += u64::from(by == KnownBy::Packets);
-        Ok(Outgoing::Cnp {
+        Ok(OutgoingNotification::Cnp {
             source: flow.receiver,
             destination: flow.sender,
             qp,

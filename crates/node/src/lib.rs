@@ -1,10 +1,10 @@
 //! The nodes of the congestion-notification drafts, as state machines without I/O.
 //!
 //! Inputs are times ([`Time`]) and packets ([`Frame`](fcn_wire::Frame) or [`DataPacket`]). Outputs
-//! are values: the notification to send ([`Outgoing`]), the rate to use, the time of the next call.
-//! There are no sockets, threads, clocks or random numbers here, so that a simulator, a live tool
-//! and a test run the same code. `fcn-wire` interprets the octets, `fcn-observe` extracts flows and
-//! connections from packets.
+//! are values: the notification to send ([`OutgoingNotification`]), the rate to use, the time of
+//! the next call. There are no sockets, threads, clocks or random numbers here, so that a
+//! simulator, a live tool and a test run the same code. `fcn-wire` interprets the octets,
+//! `fcn-observe` extracts flows and connections from packets.
 //!
 //! | role | module | source |
 //! |---|---|---|
@@ -48,7 +48,7 @@ pub use congestion_point::CongestionPoint;
 pub use fcn_observe::{Connections, DataPacket, Ecn, FlowKey, Outer, Time, access};
 pub use ingress_pe::IngressPe;
 pub use notification_point::NotificationPoint;
-pub use outgoing::{About, Outgoing};
+pub use outgoing::{DataPacketContext, OutgoingNotification};
 pub use proxy::Proxy;
 pub use proxy_directory::ProxyDirectory;
 pub use reaction_point::ReactionPoint;

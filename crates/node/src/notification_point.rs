@@ -3,7 +3,7 @@
 //! exclude it).
 
 use crate::limiter::Interval;
-use crate::outgoing::Outgoing;
+use crate::outgoing::OutgoingNotification;
 use crate::reasons::counters;
 use core::time::Duration;
 use fcn_observe::data::{DataPacket, Ecn};
@@ -80,7 +80,7 @@ impl NotificationPoint {
         now: Time,
         packet: &DataPacket<'_>,
         sender_qp: Qp,
-    ) -> Option<Outgoing> {
+    ) -> Option<OutgoingNotification> {
         self.counters.packets += 1;
         if packet.ecn != Ecn::Ce {
             return None;
@@ -96,14 +96,14 @@ impl NotificationPoint {
             (self.fast_cnp, packet.destination, packet.source)
         {
             self.counters.fast_cnps += 1;
-            return Some(Outgoing::FastCnp {
+            return Some(OutgoingNotification::FastCnp {
                 source: receiver,
                 destination: sender,
                 original_destination: receiver,
                 qp: packet.dest_qp,
             });
         }
-        Some(Outgoing::Cnp {
+        Some(OutgoingNotification::Cnp {
             source: packet.destination,
             destination: packet.source,
             qp: sender_qp,
@@ -136,8 +136,8 @@ mod tests {
         }
     }
 
-    fn cnp(qp: u32) -> Option<Outgoing> {
-        Some(Outgoing::Cnp {
+    fn cnp(qp: u32) -> Option<OutgoingNotification> {
+        Some(OutgoingNotification::Cnp {
             source: IpAddr::from([10, 0, 0, 2]),
             destination: IpAddr::from([10, 0, 0, 1]),
             qp: Qp::truncate(qp + 0x100),
@@ -188,7 +188,7 @@ mod tests {
             destination: RECEIVER.into(),
             ..data(1, Ecn::Ce)
         };
-        let want = Outgoing::FastCnp {
+        let want = OutgoingNotification::FastCnp {
             source: RECEIVER,
             destination: SENDER,
             original_destination: RECEIVER,

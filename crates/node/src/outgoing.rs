@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// A notification to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outgoing {
+pub enum OutgoingNotification {
     /// A standard CNP (InfiniBand volume 1, Annex A17.9).
     Cnp {
         /// Source address: that of the receiver, the proxy or the congestion point.
@@ -62,14 +62,14 @@ pub enum Outgoing {
 
 /// Parts of a notification that are copied from the data packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct About<'a> {
+pub struct DataPacketContext<'a> {
     /// IOAM option type and trace of the data packet, copied into a Fast CNP.
     pub trace: Option<(OptType, &'a [u8])>,
     /// The data packet from its IP header on, whose beginning a proxy notification quotes.
     pub invoking: &'a [u8],
 }
 
-impl<'a> About<'a> {
+impl<'a> DataPacketContext<'a> {
     /// Extracts the parts from the data packet `packet` in `frame`.
     #[must_use]
     pub fn new(packet: &DataPacket<'a>, frame: &Frame<'a>) -> Self {
@@ -101,7 +101,7 @@ impl<'a> About<'a> {
     }
 }
 
-impl Outgoing {
+impl OutgoingNotification {
     /// Maximum length of an IP packet written by [`emit`](Self::emit): that of a proxy notification
     /// over IPv6.
     pub const MAX_LEN: usize = fcn_wire::proxy_cn::MAX_IPV6_PACKET;
@@ -146,7 +146,7 @@ impl Outgoing {
     /// different families, or a value is too wide for its field.
     pub fn emit(
         &self,
-        about: &About<'_>,
+        context: &DataPacketContext<'_>,
         profile: &Profile,
         out: &mut [u8],
     ) -> Result<(usize, Kind)> {
@@ -159,7 +159,7 @@ impl Outgoing {
                 qp,
                 ..
             } => {
-                let option = about.option(original_destination);
+                let option = context.option(original_destination);
                 let len = emit::fast_cnp(&carrier, &option, &CnpRepr::new(qp), profile, out)?;
                 let kind = match option {
                     FastCnpRepr::Option1 { .. } => Kind::FastCnp1,
@@ -172,7 +172,7 @@ impl Outgoing {
                     five_tuple: tuple,
                     level,
                     reserved: 0,
-                    invoking: about.invoking,
+                    invoking: context.invoking,
                 };
                 emit::proxy_cn(&carrier, &message, profile, out)?
             }
@@ -211,7 +211,7 @@ mod tests {
     const SWITCH: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 3);
     const SENDER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
     const RECEIVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 9);
-    const FAST: Outgoing = Outgoing::FastCnp {
+    const FAST: OutgoingNotification = OutgoingNotification::FastCnp {
         source: SWITCH,
         destination: SENDER,
         original_destination: RECEIVER,
@@ -234,13 +234,16 @@ mod tests {
         ];
         let bytes = build(&[&[ip(SWITCH.into(), SENDER.into())], &inner[..]].concat());
         let frame = Frame::parse(&bytes, bytes.len(), LinkType::RawIp, &Profile::DEFAULT);
-        let about = About::new(&DataPacket::from_frame(&frame).unwrap(), &frame);
-        assert_eq!((about.trace, about.invoking), (None, &build(&inner)[..]));
+        let context = DataPacketContext::new(&DataPacket::from_frame(&frame).unwrap(), &frame);
+        assert_eq!(
+            (context.trace, context.invoking),
+            (None, &build(&inner)[..])
+        );
     }
 
-    fn emitted(outgoing: Outgoing, about: &About<'_>) -> (Vec<u8>, Kind) {
-        let mut out = [0; Outgoing::MAX_LEN];
-        let (len, kind) = outgoing.emit(about, &Profile::DEFAULT, &mut out).unwrap();
+    fn emitted(outgoing: OutgoingNotification, context: &DataPacketContext<'_>) -> (Vec<u8>, Kind) {
+        let mut out = [0; OutgoingNotification::MAX_LEN];
+        let (len, kind) = outgoing.emit(context, &Profile::DEFAULT, &mut out).unwrap();
         (out[..len].to_vec(), kind)
     }
 
@@ -267,19 +270,19 @@ mod tests {
             (MAX_TRACE_LEN + 1, Kind::FastCnp1),
         ] {
             let trace = vec![0; len];
-            let about = About {
+            let context = DataPacketContext {
                 trace: Some((OptType::Incremental, &trace)),
-                ..About::default()
+                ..DataPacketContext::default()
             };
-            assert_eq!(emitted(FAST, &about).1, want, "{len}");
-            assert_eq!(about.loses_trace(), want == Kind::FastCnp1, "{len}");
+            assert_eq!(emitted(FAST, &context).1, want, "{len}");
+            assert_eq!(context.loses_trace(), want == Kind::FastCnp1, "{len}");
         }
-        let other = About {
+        let other = DataPacketContext {
             trace: Some((OptType::Other(4), &[0; 8])),
-            ..About::default()
+            ..DataPacketContext::default()
         };
         assert_eq!(emitted(FAST, &other).1, Kind::FastCnp1);
-        assert!(other.loses_trace() && !About::default().loses_trace());
+        assert!(other.loses_trace() && !DataPacketContext::default().loses_trace());
     }
 
     #[test]
@@ -304,7 +307,7 @@ mod tests {
             Part::Cnp(CnpRepr::new(Qp::truncate(0x123))),
             Part::Icrc(Policy::default()),
         ];
-        let (bytes, _) = emitted(FAST, &About::default());
+        let (bytes, _) = emitted(FAST, &DataPacketContext::default());
         assert_eq!(bytes, compose::packet(&parts, &Profile::DEFAULT).unwrap());
         let notification = read_back(&bytes);
         let (receiver, qp) = (RECEIVER.into(), Qp::truncate(0x123));
@@ -314,17 +317,17 @@ mod tests {
 
     #[test]
     fn every_kind_round_trips() {
-        let cnp = Outgoing::Cnp {
+        let cnp = OutgoingNotification::Cnp {
             source: Ipv4Addr::new(192, 0, 2, 2).into(),
             destination: Ipv4Addr::new(192, 0, 2, 1).into(),
             qp: Qp::truncate(0xABCDEF),
         };
-        let (bytes, kind) = emitted(cnp, &About::default());
+        let (bytes, kind) = emitted(cnp, &DataPacketContext::default());
         assert_eq!((bytes.len(), kind), (20 + 8 + 32, Kind::Cnp));
         let subject = Subject::SenderQp(Qp::truncate(0xABCDEF));
         assert_eq!(read_back(&bytes).subject, subject);
 
-        let wan = |copy_flow_label| Outgoing::WanFcn {
+        let wan = |copy_flow_label| OutgoingNotification::WanFcn {
             source: SWITCH,
             ingress: SENDER,
             flow_label: 0xBEEF1,
@@ -332,7 +335,7 @@ mod tests {
             copy_flow_label,
         };
         for copy in [false, true] {
-            let (bytes, kind) = emitted(wan(copy), &About::default());
+            let (bytes, kind) = emitted(wan(copy), &DataPacketContext::default());
             assert_eq!((bytes.len(), kind), (52, Kind::WanFcn));
             let label = u32::from_be_bytes(*bytes.first_chunk().unwrap()) & 0xF_FFFF;
             assert_eq!(label, if copy { 0xBEEF1 } else { 0 });
@@ -373,19 +376,19 @@ mod tests {
             source_port: 49152,
             destination_port: 4791,
         };
-        let about = About {
+        let context = DataPacketContext {
             trace: None,
             invoking: &data,
         };
         let v4 = Ipv4Addr::new(192, 0, 2, 7).into();
         for (source, proxy, len) in [(SWITCH.into(), SENDER.into(), 1280), (v4, v4, 576)] {
-            let outgoing = Outgoing::ProxyCn {
+            let outgoing = OutgoingNotification::ProxyCn {
                 source,
                 proxy,
                 tuple,
                 level: 3,
             };
-            let (bytes, kind) = emitted(outgoing, &about);
+            let (bytes, kind) = emitted(outgoing, &context);
             assert_eq!((bytes.len(), kind), (len, Kind::ProxyCn));
             let notification = read_back(&bytes);
             let receiver_qp = Some(Qp::truncate(0x55));
@@ -396,7 +399,7 @@ mod tests {
     #[test]
     fn too_little_room_is_an_error() {
         let mut out = [0; 103];
-        let about = About::default();
-        assert!(FAST.emit(&about, &Profile::DEFAULT, &mut out).is_err());
+        let context = DataPacketContext::default();
+        assert!(FAST.emit(&context, &Profile::DEFAULT, &mut out).is_err());
     }
 }

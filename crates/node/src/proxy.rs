@@ -6,7 +6,7 @@
 //! operator's choice; here they are counted \[choice\].
 
 use crate::limiter::{Bucket, Interval, Limits};
-use crate::outgoing::Outgoing;
+use crate::outgoing::OutgoingNotification;
 use crate::prefix_map::is_allowed;
 use crate::reasons::reasons;
 use crate::sender_qps::{KnownBy, SenderQps};
@@ -123,7 +123,11 @@ impl Proxy {
     ///
     /// # Errors
     /// The reason why there is none; each is counted.
-    pub fn on_message(&mut self, now: Time, frame: &Frame<'_>) -> Result<Outgoing, Refused> {
+    pub fn on_message(
+        &mut self,
+        now: Time,
+        frame: &Frame<'_>,
+    ) -> Result<OutgoingNotification, Refused> {
         let answer = self.answer(now, frame);
         match answer {
             Ok(_) => self.counters.cnps += 1,
@@ -132,7 +136,7 @@ impl Proxy {
         answer
     }
 
-    fn answer(&mut self, now: Time, frame: &Frame<'_>) -> Result<Outgoing, Refused> {
+    fn answer(&mut self, now: Time, frame: &Frame<'_>) -> Result<OutgoingNotification, Refused> {
         if !self.config.enabled {
             return Err(Refused::Disabled);
         }
@@ -150,7 +154,7 @@ impl Proxy {
             return Err(Refused::TooSoon);
         }
         self.counters.inferred += u64::from(by == KnownBy::Packets);
-        Ok(Outgoing::Cnp {
+        Ok(OutgoingNotification::Cnp {
             source,
             destination: flow.sender,
             qp,

@@ -80,7 +80,7 @@ enum Source {
 
 /// Information from a source.
 #[derive(Debug)]
-struct Said {
+struct SourceState {
     advertiser: Advertiser,
     /// Sequence number of the LSP or LSA.
     sequence: u32,
@@ -90,7 +90,7 @@ struct Said {
 }
 
 /// Advertiser and source of an advertisement.
-type Place = (Advertiser, Source);
+type AdvertisementKey = (Advertiser, Source);
 
 /// The kind of an advertisement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,11 +106,11 @@ enum Advertised {
 /// The directory.
 #[derive(Debug, Default)]
 pub struct ProxyDirectory {
-    prefixes: PrefixMap<BTreeMap<Place, Advertised>>,
+    prefixes: PrefixMap<BTreeMap<AdvertisementKey, Advertised>>,
     /// Host prefixes at which each IGP router is notified as a proxy.
     proxies: BTreeMap<Advertiser, BTreeSet<(IpAddr, Source)>>,
     /// Sources that have prefixes.
-    sources: BTreeMap<Source, Said>,
+    sources: BTreeMap<Source, SourceState>,
     /// Sources with a lifetime, by its end.
     ends: BTreeSet<(Time, Source)>,
     reading: Reading,
@@ -251,14 +251,14 @@ impl ProxyDirectory {
         }
     }
 
-    fn note(&mut self, prefix: Prefix, place: Place, advertised: Advertised) {
+    fn note(&mut self, prefix: Prefix, key: AdvertisementKey, advertised: Advertised) {
         let known = self
             .prefixes
             .get_mut(prefix)
-            .and_then(|places| places.get_mut(&place));
+            .and_then(|places| places.get_mut(&key));
         // A BGP route without PNC is equivalent to its absence.
         if advertised == Advertised::Route(None) {
-            self.forget(prefix, place);
+            self.forget(prefix, key);
             return;
         }
         if let Some(known) = known {
@@ -271,25 +271,25 @@ impl ProxyDirectory {
             self.len += 1;
             self.prefixes
                 .get_or_insert(prefix, BTreeMap::new)
-                .insert(place, advertised);
-            let (advertiser, source) = place;
-            let said = self.sources.entry(source).or_insert_with(|| Said {
+                .insert(key, advertised);
+            let (advertiser, source) = key;
+            let state = self.sources.entry(source).or_insert_with(|| SourceState {
                 advertiser,
                 sequence: 0,
                 until: None,
                 prefixes: BTreeSet::new(),
             });
-            said.prefixes.insert(prefix);
+            state.prefixes.insert(prefix);
         }
-        self.note_proxy(prefix, place, advertised);
+        self.note_proxy(prefix, key, advertised);
     }
 
-    fn forget(&mut self, prefix: Prefix, place: Place) {
-        let (advertiser, source) = place;
+    fn forget(&mut self, prefix: Prefix, key: AdvertisementKey) {
+        let (advertiser, source) = key;
         let Some(places) = self.prefixes.get_mut(prefix) else {
             return;
         };
-        if places.remove(&place).is_none() {
+        if places.remove(&key).is_none() {
             return;
         }
         self.len -= 1;
@@ -308,7 +308,12 @@ impl ProxyDirectory {
     }
 
     /// Updates the host prefixes at which each router can be notified.
-    fn note_proxy(&mut self, prefix: Prefix, (advertiser, source): Place, advertised: Advertised) {
+    fn note_proxy(
+        &mut self,
+        prefix: Prefix,
+        (advertiser, source): AdvertisementKey,
+        advertised: Advertised,
+    ) {
         let is_proxy = match self.reading {
             Reading::ProxyPrefix => advertised == (Advertised::Own { pnc: true }),
             Reading::SenderPrefix => advertised == (Advertised::Own { pnc: false }),

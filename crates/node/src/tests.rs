@@ -4,7 +4,7 @@
 use crate::congestion_point::{self, Ability, CongestionPoint, Marking};
 use crate::ingress_pe::{self, IngressPe};
 use crate::notification_point::{self, NotificationPoint};
-use crate::outgoing::{About, Outgoing};
+use crate::outgoing::{DataPacketContext, OutgoingNotification};
 use crate::proxy::{self, Proxy};
 use crate::reaction_point::{self, Reaction, ReactionPoint};
 use crate::testing::{
@@ -53,17 +53,17 @@ fn congest(
     with_frame(bytes, |frame| {
         let packet = DataPacket::from_frame(frame).unwrap();
         let verdict = node.on_packet(NOW, &packet, (u64::MAX, &Marking::default()), 0);
-        let about = About::new(&packet, frame);
+        let context = DataPacketContext::new(&packet, frame);
         (
             verdict.mark_ce,
-            verdict.notify.map(|outgoing| emit(outgoing, &about)),
+            verdict.notify.map(|outgoing| emit(outgoing, &context)),
         )
     })
 }
 
-fn emit(outgoing: Outgoing, about: &About<'_>) -> (Vec<u8>, Kind) {
-    let mut out = [0; Outgoing::MAX_LEN];
-    let (len, kind) = outgoing.emit(about, &Profile::DEFAULT, &mut out).unwrap();
+fn emit(outgoing: OutgoingNotification, context: &DataPacketContext<'_>) -> (Vec<u8>, Kind) {
+    let mut out = [0; OutgoingNotification::MAX_LEN];
+    let (len, kind) = outgoing.emit(context, &Profile::DEFAULT, &mut out).unwrap();
     (out[..len].to_vec(), kind)
 }
 
@@ -131,7 +131,7 @@ fn by_a_mark_and_the_receivers_cnp() {
         };
         receiver.on_data(NOW, &packet, own_qp()).unwrap()
     });
-    assert_slows(&emit(cnp, &About::default()).0);
+    assert_slows(&emit(cnp, &DataPacketContext::default()).0);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn by_way_of_the_proxy_node() {
         with_frame(&message, |frame| proxy.qps.learn(NOW, frame));
     }
     let cnp = with_frame(&bytes, |frame| proxy.on_message(NOW, frame)).unwrap();
-    assert_slows(&emit(cnp, &About::default()).0);
+    assert_slows(&emit(cnp, &DataPacketContext::default()).0);
 }
 
 #[test]
@@ -192,5 +192,5 @@ fn by_way_of_the_ingress_pe() {
     let (bytes, kind) = sent.unwrap();
     assert_eq!((marked, kind), (false, Kind::WanFcn));
     let cnp = with_frame(&bytes, |frame| pe.on_message(NOW, frame)).unwrap();
-    assert_slows(&emit(cnp, &About::default()).0);
+    assert_slows(&emit(cnp, &DataPacketContext::default()).0);
 }

@@ -60,11 +60,11 @@ fn catch_interrupt() -> Result<Arc<AtomicBool>> {
 /// Returns the exit code for the result of a program named `name`, and prints a failure.
 pub fn conclude(name: &str, done: Result, console: &mut Console<'_>) -> u8 {
     let Err(failure) = done else { return 0 };
-    complain(name, &failure, console);
+    print_failure(name, &failure, console);
     failure.exit().code()
 }
 
-fn complain(name: &str, failure: &Failure, console: &mut Console<'_>) {
+fn print_failure(name: &str, failure: &Failure, console: &mut Console<'_>) {
     if failure.is_silent() {
         return;
     }
@@ -90,14 +90,14 @@ pub fn usage(error: &clap::Error, console: &mut Console<'_>) -> Result {
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         return Err(Failure::usage(text.trim_end()));
     }
-    say(console.out, &text)
+    print(console.out, &text)
 }
 
 /// Prints a text; a closed pipe is not an error.
 ///
 /// # Errors
 /// It cannot be written for another reason.
-pub fn say(to: &mut dyn Write, text: &str) -> Result {
+pub fn print(to: &mut dyn Write, text: &str) -> Result {
     match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::stdout(&error)),
         _ => Ok(()),
@@ -108,8 +108,8 @@ pub fn say(to: &mut dyn Write, text: &str) -> Result {
 ///
 /// # Errors
 /// It cannot be written.
-pub fn say_json(to: &mut dyn Write, report: &impl Serialize) -> Result {
-    say(to, &format!("{:#}\n", to_json(report)?))
+pub fn print_json(to: &mut dyn Write, report: &impl Serialize) -> Result {
+    print(to, &format!("{:#}\n", to_json(report)?))
 }
 
 /// Converts a report to JSON.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Shorter work needs no bar.
-const PATIENCE: Duration = Duration::from_millis(500);
+const SHOW_AFTER: Duration = Duration::from_millis(500);
 
 /// A bar that is shown only when needed. It disappears when dropped.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Progress {
             return;
         }
         if !self.shown.load(Ordering::Relaxed) {
-            if self.began.elapsed() < PATIENCE || self.shown.swap(true, Ordering::Relaxed) {
+            if self.began.elapsed() < SHOW_AFTER || self.shown.swap(true, Ordering::Relaxed) {
                 return;
             }
             self.bar.set_draw_target(ProgressDrawTarget::stderr());

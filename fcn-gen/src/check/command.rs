@@ -12,7 +12,7 @@ use crate::scenario::model::{NodeId, Simulation};
 use crate::units::Ps;
 use fcn_link::clock::{Clock, Monotonic, Waiting};
 use fcn_link::port::TURN;
-use fcn_tool::console::{Console, say, say_json};
+use fcn_tool::console::{Console, print, print_json};
 use fcn_tool::failure::{Failure, Result};
 use fcn_wire::Profile;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,9 +44,9 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
     };
     if options.dry_run {
         return if options.json {
-            say_json(console.out, &report::dry_json(&about, &setup, &plan))
+            print_json(console.out, &report::dry_json(&about, &setup, &plan))
         } else {
-            say(console.out, &report::dry_text(&about, &setup, &plan))
+            print(console.out, &report::dry_text(&about, &setup, &plan))
         };
     }
     let named = (&options.iface[..], options.allow_default_route, false);
@@ -71,7 +71,7 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
         let links = played.iter().zip(&ports);
         let links = links
             .map(|(played, port)| (played.interface.name(), played.peer.as_str(), port.mode()));
-        say(console.err, &report::announcement(&about, &plan, links))?;
+        print(console.err, &report::announcement(&about, &plan, links))?;
     }
     let macs: Vec<_> = played
         .iter()
@@ -122,9 +122,9 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
         )?;
     }
     if options.json {
-        say_json(console.out, &whole)?;
+        print_json(console.out, &whole)?;
     } else if !options.quiet {
-        say(
+        print(
             console.out,
             &report::text(&ran, &links, &outcomes, options.output.as_deref()),
         )?;

@@ -12,7 +12,7 @@ use crate::units::Ps;
 use fcn_link::clock::{Monotonic, Waiting};
 use fcn_link::interface::{self, Interface};
 use fcn_link::port::{Options, Port};
-use fcn_tool::console::{Console, say, say_json};
+use fcn_tool::console::{Console, print, print_json};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::{bits_per_second, grouped};
 use fcn_tool::sending::{Backend, explain, longest_frame};
@@ -87,7 +87,7 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
             (&played, &modes),
             &off,
         );
-        say(console.err, &text)?;
+        print(console.err, &text)?;
     }
     let macs = played.iter().map(|p| p.interface.mac().unwrap_or_default());
     let mut live = LiveNode::new(&simulation, node, macs.collect(), options.peer_mac);
@@ -119,13 +119,13 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
     let server = server.transpose()?;
     if let (Some(server), false) = (&server, options.quiet) {
         let text = format!("metrics  http://{}/metrics", server.address());
-        say(console.err, &text)?;
+        print(console.err, &text)?;
     }
     // An unoptimised build works most of the time: with raised priority, several of them would
     // starve other programs.
     let mut clock = match cfg!(debug_assertions) {
         true => Monotonic::new(Waiting::Sleep),
-        false => Monotonic::preceding(Waiting::Sleep),
+        false => Monotonic::with_precedence(Waiting::Sleep),
     };
     let drive = Drive::new(&mut ports, &mut clock, live, options.speed);
     let begins_flows = simulation.flows.iter().any(|flow| flow.from == node);
@@ -205,9 +205,9 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
             .collect(),
     };
     if options.json {
-        say_json(console.out, &report)?;
+        print_json(console.out, &report)?;
     } else if !options.quiet {
-        say(console.out, &report.text())?;
+        print(console.out, &report.text())?;
     }
     conclude(ended, &report, (begins_flows, opened))
 }
@@ -378,9 +378,9 @@ pub fn refuse_longer(played: &[Played], need: usize) -> Result {
 pub fn open(backend: Backend, played: &[Played]) -> Result<Vec<Port>> {
     let open = |played: &Played| {
         let wanted = Options {
-            wanted: backend.into(),
+            backend: backend.into(),
             slots: SLOTS,
-            longest: longest_frame(&played.interface),
+            max_frame_len: longest_frame(&played.interface),
         };
         Port::open(&played.interface, &wanted).map_err(|error| explain(&error, backend))
     };

@@ -85,11 +85,12 @@ impl Wire for Vec<Port> {
     }
 
     fn tend(&mut self) -> Vec<String> {
-        self.iter_mut().filter_map(Port::tend).collect()
+        self.iter_mut().filter_map(Port::poll_link).collect()
     }
 
     fn is_away(&self, link: usize) -> bool {
-        self.get(link).is_none_or(|port| port.away().is_some())
+        self.get(link)
+            .is_none_or(|port| port.outage_reason().is_some())
     }
 }
 
@@ -295,7 +296,7 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
             return Err(why);
         }
         if any > 0 {
-            self.clock.rested(now, 0);
+            self.clock.note_external_wait(now, 0);
             return Ok(());
         }
         let timer = self.node.next_timer().map(|at| self.pace.to_real(at));
@@ -306,7 +307,7 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
             let for_ = Duration::from_nanos(next - now);
             self.wire.wait(for_.min(LONGEST_WAIT))?;
             let woke = self.clock.now();
-            self.clock.rested(woke, woke - now);
+            self.clock.note_external_wait(woke, woke - now);
         }
         Ok(())
     }

@@ -69,7 +69,7 @@ impl Outage {
             count: outages.count,
             seconds: outages.time.as_secs_f64(),
             lost: outages.lost,
-            now: port.away().map(str::to_owned),
+            now: port.outage_reason().map(str::to_owned),
         }
     }
 }

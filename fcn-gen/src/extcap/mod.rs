@@ -12,7 +12,7 @@ mod controls;
 use crate::scenario::{self, Source, builtin};
 use clap::{ArgGroup, Args, Command, CommandFactory, FromArgMatches, Parser};
 use controls::Control;
-use fcn_tool::console::{Console, say, usage};
+use fcn_tool::console::{Console, print, usage};
 use fcn_tool::failure::{Failure, Result};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -99,10 +99,10 @@ pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
         Err(error) => return usage(&error, console),
     };
     match (&options.step, interface) {
-        (Step { interfaces, .. }, _) if *interfaces => say(console.out, &interfaces_text()),
-        (Step { dlts, .. }, Some(_)) if *dlts => say(console.out, DLTS),
+        (Step { interfaces, .. }, _) if *interfaces => print(console.out, &interfaces_text()),
+        (Step { dlts, .. }, Some(_)) if *dlts => print(console.out, DLTS),
         (Step { config, .. }, Some(interface)) if *config => {
-            say(console.out, &controls::dialog(&interface.controls))
+            print(console.out, &controls::dialog(&interface.controls))
         }
         (Step { capture, .. }, Some(interface)) if *capture => {
             let fifo = options.fifo.unwrap_or_default();
@@ -112,7 +112,7 @@ pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
         // Wireshark shows the output as the filter's error message.
         _ => match options.filter.as_deref().map(str::trim) {
             Some("") => Ok(()),
-            Some(_) => say(console.out, &format!("{NO_FILTER}\n")),
+            Some(_) => print(console.out, &format!("{NO_FILTER}\n")),
             None => Err(Failure::usage("nothing was asked")
                 .and("options of Wireshark's extcap protocol")
                 .and("see fcn-gen help for what fcn-gen does by itself")),

@@ -13,7 +13,7 @@ use crate::scenario::{self, Play, Scenario};
 use crate::stress::{Kind, Prototypes, Stress, StressSource};
 use crate::write;
 use fcn_link::backend::{Queue, SlotCount};
-use fcn_link::file_transmit::SeenAt;
+use fcn_link::file_transmit::CapturePoints;
 use fcn_link::interface::Interface;
 use fcn_link::pacing::Rate;
 use fcn_link::sender::{Report, Stop};
@@ -129,7 +129,7 @@ impl Act {
         let mut opened = open(&self.options.link, slots, longest, program)?;
         for queue in &mut opened.queues {
             if let (Queue::File(file), Some(how)) = (queue, self.options.mirror) {
-                file.wrap(Box::new(Mirrors::new(how, self.options.seed.unwrap_or(0))));
+                file.transform_with(Box::new(Mirrors::new(how, self.options.seed.unwrap_or(0))));
             }
         }
         Ok((opened, stop))
@@ -350,7 +350,7 @@ impl Act {
         }
         for queue in &mut opened.queues {
             if let Queue::File(file) = queue {
-                file.describe(SeenAt::named(names.clone()));
+                file.describe(CapturePoints::named(names.clone()));
             }
         }
         announce(&opened, &announcement, options.quiet, console)?;

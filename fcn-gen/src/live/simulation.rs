@@ -4,7 +4,7 @@ use crate::macs::Link;
 use crate::scenario::model::Simulation;
 use crate::sim::{self, Captured, Sink};
 use crate::truth::Truth;
-use fcn_link::sender::{Filling, Gone, Streamed, stream};
+use fcn_link::sender::{BatchReceiver, BatchSender, Gone, stream};
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
@@ -70,14 +70,14 @@ impl Played {
 }
 
 /// Returns the player's side and the sender's side.
-pub fn pair(played: &Played) -> (Player<'_>, Streamed) {
-    let (filling, frames) = stream(BATCHES);
-    (Player { filling, played }, frames)
+pub fn pair(played: &Played) -> (Player<'_>, BatchReceiver) {
+    let (sender, frames) = stream(BATCHES);
+    (Player { sender, played }, frames)
 }
 
 /// Plays a simulation for a sender.
 pub struct Player<'a> {
-    filling: Filling,
+    sender: BatchSender,
     played: &'a Played,
 }
 
@@ -120,15 +120,15 @@ impl Player<'_> {
             }
         }
         // The last batch need not be full.
-        let _ = self.filling.hand_over();
+        let _ = self.sender.hand_over();
         Ok(truth)
     }
 
     fn put(&mut self, at: u64, packet: Captured<'_>, plan: &Plan) -> Result<bool, Gone> {
-        let batch = &self.filling.batch;
+        let batch = &self.sender.batch;
         let full = batch.len() >= FRAMES || batch.octets() + packet.len > OCTETS;
         if full && !batch.is_empty() {
-            self.filling.hand_over()?;
+            self.sender.hand_over()?;
             self.played.ahead.fetch_add(1, Ordering::Release);
         }
         // A capture has an interface for each vantage point that is sent.
@@ -137,7 +137,7 @@ impl Player<'_> {
             None => packet.vantage_point as u32,
         };
         let Captured { len, fill, .. } = packet;
-        let taken = self.filling.batch.push_with((at, interface), len, |frame| {
+        let taken = self.sender.batch.push_with((at, interface), len, |frame| {
             fill(frame);
             let takes = plan.link.takes(frame);
             if takes {
@@ -250,7 +250,7 @@ mod tests {
                         frames.fill(0, &mut out);
                         got.push((at, out[..len].to_vec()));
                     }
-                    Next::Later => thread::yield_now(),
+                    Next::NotYet => thread::yield_now(),
                     Next::End => break,
                 }
             }

@@ -416,7 +416,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         config.pnc_reading = self.reading;
         config.copy_flow_label = switch.copy_flow_label.unwrap_or(config.copy_flow_label);
         config.wan_level = switch.level.unwrap_or(config.wan_level);
-        config.tells = self.list(id, &switch.tells, "tells")?.unwrap_or_default();
+        config.allowed_targets = self.list(id, &switch.tells, "tells")?.unwrap_or_default();
         let proxies = self.list(id, &switch.allowed_proxies, "allowed_proxies")?;
         config.allowed_proxies = proxies.unwrap_or_default();
         if config.fast_cnp {

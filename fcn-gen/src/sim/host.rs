@@ -12,7 +12,7 @@ use crate::scenario::model::{Host, Injected, IoamTrace};
 use crate::truth::{MadeBy, Note};
 use crate::units::Ps;
 use fcn_node::reaction_point::{Ack, FlowId, Ignored, Reaction};
-use fcn_node::{DataPacket, NotificationPoint, Outgoing, ReactionPoint, Time};
+use fcn_node::{DataPacket, NotificationPoint, OutgoingNotification, ReactionPoint, Time};
 use fcn_wire::bth::{Opcode, Qp};
 use fcn_wire::ioam::{OptType, TRACE_HEADER_LEN, TraceRepr};
 use fcn_wire::{Frame, Notification};
@@ -47,7 +47,12 @@ impl HostState {
 
     /// Returns the notification point's answer to a CE-marked packet of a flow with this QP at the
     /// sender.
-    pub fn answer_to_ce(&mut self, now: Time, packet: &DataPacket<'_>, qp: Qp) -> Option<Outgoing> {
+    pub fn answer_to_ce(
+        &mut self,
+        now: Time,
+        packet: &DataPacket<'_>,
+        qp: Qp,
+    ) -> Option<OutgoingNotification> {
         self.notification.as_mut()?.on_data(now, packet, qp)
     }
 
@@ -460,7 +465,7 @@ impl World<'_> {
                 let (IpAddr::V6(destination), IpAddr::V6(original_destination)) = ends else {
                     return;
                 };
-                Outgoing::FastCnp {
+                OutgoingNotification::FastCnp {
                     source,
                     destination,
                     original_destination,
@@ -469,7 +474,7 @@ impl World<'_> {
             }
             Injected::SpoofedCnp { flow } => {
                 let values = &simulation.flows[flow];
-                Outgoing::Cnp {
+                OutgoingNotification::Cnp {
                     source: values.destination,
                     destination: values.source,
                     qp: values.sender_qp,

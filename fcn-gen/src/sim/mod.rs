@@ -28,7 +28,7 @@ use crate::truth::{MadeBy, Note};
 use crate::units::Ps;
 use connection::Connection;
 use event::{Event, Events};
-use fcn_node::Outgoing;
+use fcn_node::OutgoingNotification;
 use fcn_wire::Kind;
 use fcn_wire::header::ethernet;
 use fcn_wire::notification::Side;
@@ -264,7 +264,7 @@ impl<'s> World<'s> {
             qps,
             first_fast_cnps: FxHashMap::default(),
             scratch: Vec::new(),
-            emitted: vec![0; Outgoing::MAX_LEN],
+            emitted: vec![0; OutgoingNotification::MAX_LEN],
             pending: Pool::default(),
             live: None,
             simulation,
@@ -551,7 +551,7 @@ impl<'s> World<'s> {
     fn notification(
         &mut self,
         by: MadeBy,
-        outgoing: &Outgoing,
+        outgoing: &OutgoingNotification,
         about: Option<&Packet>,
         flow: u32,
     ) -> Option<Packet> {
@@ -561,7 +561,7 @@ impl<'s> World<'s> {
             traces: &self.traces,
         };
         self.scratch.clear();
-        if let (Some(packet), Outgoing::ProxyCn { .. }) = (about, outgoing) {
+        if let (Some(packet), OutgoingNotification::ProxyCn { .. }) = (about, outgoing) {
             let quoted = self.frames.quote(packet, context, &mut self.scratch);
             quoted.ok()?;
         }
@@ -572,7 +572,7 @@ impl<'s> World<'s> {
                 _ => self.traces.in_packet(packet),
             }
         });
-        let about = fcn_node::About {
+        let about = fcn_node::DataPacketContext {
             trace,
             invoking: &self.scratch,
         };
@@ -596,21 +596,23 @@ impl<'s> World<'s> {
     }
 
     /// Returns the ground truth's entry for a notification.
-    fn note(&self, by: MadeBy, outgoing: &Outgoing, kind: Kind, flow: u32) -> Note {
+    fn note(&self, by: MadeBy, outgoing: &OutgoingNotification, kind: Kind, flow: u32) -> Note {
         let (notifier, destination) = outgoing.addresses();
         // The packet quoted by a proxy notification names the QP.
         let about = self.simulation.flows.get(flow as usize);
         let (sender, qp, flow_label, level) = match *outgoing {
-            Outgoing::Cnp { qp, .. } => (Some(destination), Some((qp, Side::Sender)), None, None),
-            Outgoing::FastCnp { qp, .. } => {
+            OutgoingNotification::Cnp { qp, .. } => {
+                (Some(destination), Some((qp, Side::Sender)), None, None)
+            }
+            OutgoingNotification::FastCnp { qp, .. } => {
                 (Some(destination), Some((qp, Side::Receiver)), None, None)
             }
-            Outgoing::ProxyCn { tuple, level, .. } => {
+            OutgoingNotification::ProxyCn { tuple, level, .. } => {
                 let qp = about.map(|flow| (flow.receiver_qp, Side::Receiver));
                 (Some(tuple.source), qp, None, Some(level))
             }
             // Level 0 means that there is no congestion.
-            Outgoing::WanFcn {
+            OutgoingNotification::WanFcn {
                 flow_label, level, ..
             } => (
                 None,
@@ -633,12 +635,12 @@ impl<'s> World<'s> {
     }
 
     /// Returns the flow that a notification concerns.
-    fn flow_of(&self, outgoing: &Outgoing) -> u32 {
+    fn flow_of(&self, outgoing: &OutgoingNotification) -> u32 {
         let key = match *outgoing {
-            Outgoing::Cnp {
+            OutgoingNotification::Cnp {
                 destination, qp, ..
             } => (destination, qp.get()),
-            Outgoing::FastCnp {
+            OutgoingNotification::FastCnp {
                 original_destination,
                 qp,
                 ..

@@ -15,7 +15,8 @@ use fcn_node::border::Side;
 use fcn_node::congestion_point::Marking;
 use fcn_node::reaction_point::telemetry::HopLoad;
 use fcn_node::{
-    Border, CongestionPoint, DataPacket, Ecn, IngressPe, Outer, Outgoing, Proxy, SenderQps, Time,
+    Border, CongestionPoint, DataPacket, Ecn, IngressPe, Outer, OutgoingNotification, Proxy,
+    SenderQps, Time,
 };
 use fcn_wire::ioam::{IoamOption, NodeValues, OptType, append_incremental, fill_preallocated};
 use fcn_wire::ip;
@@ -396,7 +397,7 @@ impl World<'_> {
     pub(super) fn notify(
         &mut self,
         (node, by): (u32, MadeBy),
-        outgoing: &Outgoing,
+        outgoing: &OutgoingNotification,
         about: Option<&Packet>,
         flow: u32,
     ) {
@@ -404,7 +405,7 @@ impl World<'_> {
             return;
         };
         if let State::Switch(switch) = &self.nodes[node as usize]
-            && let (MadeBy::Switch, Outgoing::Cnp { .. }) = (by, outgoing)
+            && let (MadeBy::Switch, OutgoingNotification::Cnp { .. }) = (by, outgoing)
         {
             packet.hops = switch
                 .hop_limits
@@ -516,7 +517,7 @@ impl World<'_> {
             return false;
         };
         let frame = raw(octets, &self.simulation.profile);
-        border.stops(from, to, &frame).is_some()
+        border.filter(from, to, &frame).is_some()
     }
 
     /// Lets the roles inspect a flow's data and acknowledgements, which show the QPs that no RDMA

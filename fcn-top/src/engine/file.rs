@@ -250,7 +250,7 @@ impl FileInput {
         engine: &Engine,
         stop: &AtomicBool,
     ) -> Result<Option<()>, ReadError> {
-        let Some(packets) = self.reader.next_some(most)? else {
+        let Some(packets) = self.reader.next_batch(most)? else {
             return match self.fate.demo {
                 true => self.begin_again(stop).map(Some),
                 false => Ok(None),

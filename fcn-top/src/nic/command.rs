@@ -13,7 +13,7 @@ use crate::output::report;
 use crate::setup::{self, Printing, Way};
 use crate::tables::Nics;
 use crate::text::Words;
-use fcn_tool::console::{Console, say};
+use fcn_tool::console::{Console, print};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::counted;
 use std::sync::atomic::Ordering;
@@ -64,7 +64,7 @@ pub fn run(cli: &mut Cli, file: Preferences, console: &mut Console<'_>) -> Resul
     if duration.is_some() {
         reader.each_second(over, |reading, _| nics = watch.take(reading, None));
     }
-    print(cli, &nics, &words, console)?;
+    print_counters(cli, &nics, &words, console)?;
     if interrupted.load(Ordering::Relaxed) {
         return Err(Failure::interrupted("this is what was counted until then"));
     }
@@ -89,7 +89,7 @@ pub(super) fn complete(nics: &Nics, words: &Words) -> Result {
     }
 }
 
-fn print(cli: &Cli, nics: &Nics, words: &Words, console: &mut Console<'_>) -> Result {
+fn print_counters(cli: &Cli, nics: &Nics, words: &Words, console: &mut Console<'_>) -> Result {
     let failed = |error: std::io::Error| Failure::stdout(&error);
     if cli.mode.json {
         let document = json::counted(wall_clock(), nics, words);
@@ -98,9 +98,9 @@ fn print(cli: &Cli, nics: &Nics, words: &Words, console: &mut Console<'_>) -> Re
     if cli.mode.csv {
         let mut octets = Vec::new();
         csv::table(&mut octets, &nics.counters, words).map_err(failed)?;
-        return say(console.out, &String::from_utf8_lossy(&octets));
+        return print(console.out, &String::from_utf8_lossy(&octets));
     }
     let mut text = String::new();
     report::nics(&mut text, nics, words);
-    say(console.out, text.trim_start())
+    print(console.out, text.trim_start())
 }

@@ -161,7 +161,7 @@ fn read_together(octets: &[u8]) -> Content {
         }
     };
     while content.packets.len() < MOST && reader.octets() < MOST_OCTETS {
-        match reader.next_some(16) {
+        match reader.next_batch(16) {
             Ok(Some(some)) => content
                 .packets
                 .extend(some.iter().map(|packet| Kept::from_packet(&packet))),

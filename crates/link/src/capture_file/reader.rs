@@ -16,7 +16,7 @@ mod source;
 mod stamp;
 mod window;
 
-pub use error::{Packing, ReadError, ReadErrorKind};
+pub use error::{Compression, ReadError, ReadErrorKind};
 pub use interface::ReadInterface;
 pub use stamp::Resolution;
 
@@ -106,20 +106,20 @@ struct Found {
     at: Option<u64>,
     wire_len: u32,
     /// Range of its octets in the window's buffer.
-    place: Range<usize>,
+    range: Range<usize>,
 }
 
 impl Found {
-    /// Rebases `place`, which was relative to offset `start` of the buffer.
+    /// Rebases the range, which was relative to offset `start` of the buffer.
     #[inline]
     const fn shift(&mut self, start: usize) {
-        self.place.start += start;
-        self.place.end += start;
+        self.range.start += start;
+        self.range.end += start;
     }
 
     #[inline]
     fn packet<'a>(&self, interface: &ReadInterface, buffer: &'a [u8]) -> Packet<'a> {
-        let bytes = buffer.get(self.place.clone()).unwrap_or_default();
+        let bytes = buffer.get(self.range.clone()).unwrap_or_default();
         Packet {
             interface: self.interface as u32,
             at: self.at.unwrap_or_default(),
@@ -239,7 +239,7 @@ impl<'r> CaptureReader<'r> {
     /// # Errors
     /// As for [`next`](Self::next); the packets before the error are returned first.
     #[inline]
-    pub fn next_some(&mut self, most: usize) -> Result<Option<Packets<'_>>, ReadError> {
+    pub fn next_batch(&mut self, most: usize) -> Result<Option<Packets<'_>>, ReadError> {
         self.found.clear();
         self.find()?;
         if self.found.is_empty() {

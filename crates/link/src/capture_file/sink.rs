@@ -1,14 +1,14 @@
 //! The output of a capture: a file that is renamed to its final name at the end, or a writer.
 
 use super::error::{Error, ErrorKind};
-use crate::temporary::Unfinished;
+use crate::temporary::TemporaryOutput;
 use std::io::{self, Write};
 use std::path::Path;
 
 /// The output.
 pub(super) enum Sink<'w> {
     /// A file.
-    File(Unfinished),
+    File(TemporaryOutput),
     /// A writer supplied by the caller.
     Writer(Box<dyn Write + Send + 'w>),
 }
@@ -18,7 +18,7 @@ impl Sink<'_> {
         if path.file_name().is_none() {
             return Err(Error::new(Some(path), ErrorKind::NoFileName));
         }
-        let file = Unfinished::create(path);
+        let file = TemporaryOutput::create(path);
         file.map(Self::File)
             .map_err(|e| Error::new(Some(path), ErrorKind::Create(e)))
     }
@@ -43,7 +43,7 @@ impl Sink<'_> {
         match self {
             Self::File(file) => {
                 let name = file.name().to_owned();
-                file.keep()
+                file.finish()
                     .map_err(|e| Error::new(Some(&name), ErrorKind::Rename(e)))
             }
             Self::Writer(mut writer) => writer

@@ -69,7 +69,7 @@ pub struct LinkWatch {
     buffer: Vec<u8>,
     /// True if the state must be queried.
     stale: bool,
-    link: Watched,
+    link: LinkState,
 }
 
 impl LinkWatch {
@@ -88,7 +88,7 @@ impl LinkWatch {
             buffer: Vec::with_capacity(ROOM),
             // Queried after subscribing, so that no change is missed.
             stale: true,
-            link: Watched::new(interface.index, &interface.name),
+            link: LinkState::new(interface.index, &interface.name),
         })
     }
 
@@ -130,7 +130,7 @@ impl LinkWatch {
 
     /// Waits for the final event, at most for `patience`: an interface that is being deleted is
     /// [`Down`](LinkEvent::Down) first.
-    pub fn settle(&mut self, event: LinkEvent, patience: Duration) -> LinkEvent {
+    pub fn wait_for_final_event(&mut self, event: LinkEvent, patience: Duration) -> LinkEvent {
         let begin = Instant::now();
         let mut last = event;
         while last != LinkEvent::Gone && begin.elapsed() < patience {
@@ -188,14 +188,14 @@ fn subscribe() -> io::Result<Socket> {
 
 /// State of the interface, and the last state reported.
 #[derive(Debug)]
-struct Watched {
+struct LinkState {
     index: u32,
     name: String,
     state: LinkEvent,
     reported: LinkEvent,
 }
 
-impl Watched {
+impl LinkState {
     fn new(index: u32, name: &str) -> Self {
         Self {
             index,
@@ -274,11 +274,11 @@ mod tests {
         octets
     }
 
-    fn watched() -> Watched {
-        Watched::new(7, "v0")
+    fn watched() -> LinkState {
+        LinkState::new(7, "v0")
     }
 
-    fn events(link: &mut Watched, datagram: &[u8]) -> Vec<LinkEvent> {
+    fn events(link: &mut LinkState, datagram: &[u8]) -> Vec<LinkEvent> {
         link.take_datagram(datagram);
         std::iter::from_fn(|| link.next_event()).collect()
     }

@@ -102,7 +102,7 @@ impl Schedule {
 /// The next item of the source, for the loops.
 enum Peeked {
     Frame(u64, usize),
-    Later,
+    NotYet,
     End,
 }
 
@@ -127,7 +127,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
                     self.live.misfit();
                     self.source.skip();
                 }
-                Next::Later => return Peeked::Later,
+                Next::NotYet => return Peeked::NotYet,
                 Next::End => return Peeked::End,
             }
         }
@@ -150,7 +150,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
             while filled < self.settings.burst {
                 let len = match self.peek() {
                     Peeked::Frame(_, len) => len,
-                    Peeked::Later => {
+                    Peeked::NotYet => {
                         later = true;
                         break;
                     }
@@ -188,9 +188,9 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
             let (at, len) = match self.peek() {
                 Peeked::Frame(at, len) => (at, len),
                 Peeked::End => break,
-                Peeked::Later => {
+                Peeked::NotYet => {
                     self.live.starved();
-                    self.clock.set_aside();
+                    self.clock.release_precedence();
                     if self.clock.idle(SOURCE_PAUSE, self.stop) >= self.until {
                         break;
                     }
@@ -203,7 +203,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
                 break;
             }
             let Some(slot) = self.link.take() else {
-                self.clock.set_aside();
+                self.clock.release_precedence();
                 self.link.wait(PAUSE)?;
                 self.live.update(self.link);
                 if self.clock.now() >= self.until {
@@ -261,7 +261,7 @@ impl<T: Transmit, S: Source, C: Clock> Run<'_, T, S, C> {
 
     /// Waits until the kernel has completed its frames.
     fn drain(self) -> Result<(), TransmitError> {
-        self.clock.set_aside();
+        self.clock.release_precedence();
         let until = self.clock.now() + LAST_FRAMES.as_nanos() as u64;
         self.link.flush()?;
         while self.link.in_flight() > 0 && self.clock.now() < until {

@@ -16,9 +16,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Interval of the supervision.
-const LOOK: Duration = Duration::from_millis(20);
+const SUPERVISION_INTERVAL: Duration = Duration::from_millis(20);
 /// Delay between the start of the threads and the first frames.
-const RUN_UP: Duration = Duration::from_millis(5);
+const START_DELAY: Duration = Duration::from_millis(5);
 /// Phase of the first frame relative to a full millisecond. The kernel interrupts every processor
 /// that is not idle at each full millisecond, or every fourth, for up to 30 µs. Frames at regular
 /// gaps of 100, 200, 250, 500 µs or whole milliseconds would, depending on the start, either all be
@@ -64,12 +64,12 @@ pub fn run<S: Source>(
     let before = dropped(interfaces);
     let lives: Vec<Live> = jobs.iter().map(|_| Live::default()).collect();
     let places = processors(jobs.len());
-    let at_once = jobs.iter().any(|job| job.queue.is_at_once());
+    let unpaced = jobs.iter().any(|job| job.queue.is_unpaced());
     let halt = AtomicBool::new(false);
     let start = first_due(Monotonic::new(crate::clock::Waiting::Spin).now());
     let mut why = None;
 
-    let done: Vec<Done<S>> = thread::scope(|scope| {
+    let results: Vec<QueueResult<S>> = thread::scope(|scope| {
         let threads: Vec<_> = jobs
             .into_iter()
             .zip(&lives)
@@ -79,13 +79,13 @@ pub fn run<S: Source>(
                 scope.spawn(move || work(job, live, *place, start, halt))
             })
             .collect();
-        let _aside = Aside::step(&places);
-        why = look_after(
+        let _aside = AffinityGuard::step(&places);
+        why = supervise(
             &threads,
             &lives,
             (stop, &halt),
             &mut watches,
-            (start, at_once),
+            (start, unpaced),
             each_second,
         );
         threads
@@ -100,7 +100,7 @@ pub fn run<S: Source>(
 
     // A thread may learn of the failure from the kernel before the supervision, but not its reason.
     if why.is_none()
-        && done.iter().any(|queue| queue.result.is_err())
+        && results.iter().any(|queue| queue.result.is_err())
         && let Some((watch, event)) = event(&mut watches)
     {
         why = Some(settled(watch, event));
@@ -109,7 +109,7 @@ pub fn run<S: Source>(
     let interface_dropped = before
         .zip(dropped(interfaces))
         .map(|(before, after)| after.saturating_sub(before));
-    let (mut report, rest) = conclude(done, &lives, why, (start, at_once));
+    let (mut report, rest) = conclude(results, &lives, why, (start, unpaced));
     report.interface_dropped = interface_dropped;
     report.unwatched = unwatched;
     (report, rest)
@@ -117,7 +117,7 @@ pub fn run<S: Source>(
 
 /// Returns the due time of the first frame, if threads are about to start at `now`.
 fn first_due(now: u64) -> u64 {
-    let ready = now + RUN_UP.as_nanos() as u64;
+    let ready = now + START_DELAY.as_nanos() as u64;
     ready.next_multiple_of(MILLISECOND) + PHASE.as_nanos() as u64
 }
 
@@ -141,7 +141,7 @@ fn event(watches: &mut [LinkWatch]) -> Option<(&mut LinkWatch, LinkEvent)> {
 }
 
 /// Result of a thread.
-struct Done<S> {
+struct QueueResult<S> {
     queue: Queue,
     source: S,
     timing: Timing,
@@ -160,7 +160,7 @@ fn work<S: Source>(
     place: Option<usize>,
     start: u64,
     halt: &AtomicBool,
-) -> Done<S> {
+) -> QueueResult<S> {
     let pinned_to = place.filter(|place| pin(*place));
     let Job {
         mut queue,
@@ -171,7 +171,7 @@ fn work<S: Source>(
     let mut clock = match settings.pace {
         // This pace never sleeps.
         Pace::Top => Monotonic::new(settings.waiting),
-        Pace::Rate(_) | Pace::Own => Monotonic::preceding(settings.waiting),
+        Pace::Rate(_) | Pace::Own => Monotonic::with_precedence(settings.waiting),
     };
     let began = Instant::now();
     let (times, watched) = ((&mut clock, start), (halt, live, &mut timing));
@@ -191,7 +191,7 @@ fn work<S: Source>(
     let time_up = settings
         .duration
         .is_some_and(|d| end >= start.saturating_add(d.as_nanos() as u64));
-    Done {
+    QueueResult {
         queue,
         source,
         timing,
@@ -220,19 +220,19 @@ fn send_queue<T: Transmit, S: Source>(
 }
 
 /// Supervises the threads; returns the reason why the run had to be ended, if any.
-fn look_after<T>(
+fn supervise<T>(
     threads: &[thread::ScopedJoinHandle<'_, T>],
     lives: &[Live],
     (stop, halt): (&AtomicBool, &AtomicBool),
     watches: &mut [LinkWatch],
-    (start, at_once): (u64, bool),
+    (start, unpaced): (u64, bool),
     each_second: &mut dyn FnMut(&Tick),
 ) -> Option<Ended> {
     let mut clock = Monotonic::new(crate::clock::Waiting::Sleep);
     let (mut last_at, mut last) = (start, Counts::default());
     let mut why = None;
     while threads.iter().any(|thread| !thread.is_finished()) {
-        thread::sleep(LOOK);
+        thread::sleep(SUPERVISION_INTERVAL);
         if why.is_none() {
             if stop.load(Ordering::Relaxed) {
                 why = Some(Ended::Interrupted);
@@ -248,7 +248,7 @@ fn look_after<T>(
         }
         let now = clock.now();
         if now >= last_at + TICK {
-            let tick = tick(lives, (start, at_once), (last_at, &last), now);
+            let tick = tick(lives, (start, unpaced), (last_at, &last), now);
             (last_at, last) = (now, sum(lives));
             each_second(&tick);
         }
@@ -260,7 +260,7 @@ fn look_after<T>(
 fn settled(watch: &mut LinkWatch, event: LinkEvent) -> Ended {
     Ended::LinkFailed(format!(
         "the interface failed: {}",
-        watch.settle(event, SETTLE)
+        watch.wait_for_final_event(event, SETTLE)
     ))
 }
 
@@ -272,7 +272,7 @@ fn sum(lives: &[Live]) -> Counts {
 
 fn tick(
     lives: &[Live],
-    (start, at_once): (u64, bool),
+    (start, unpaced): (u64, bool),
     (last_at, last): (u64, &Counts),
     now: u64,
 ) -> Tick {
@@ -287,26 +287,26 @@ fn tick(
         l2_bits_per_second: (octets + packets * FCS_LEN as f64) * 8.0 / over,
         dropped: counts.dropped,
         starved: lives.iter().map(Live::starvations).sum(),
-        at_once,
+        unpaced,
     }
 }
 
 fn conclude<S>(
-    done: Vec<Done<S>>,
+    results: Vec<QueueResult<S>>,
     lives: &[Live],
     why: Option<Ended>,
-    (start, at_once): (u64, bool),
+    (start, unpaced): (u64, bool),
 ) -> (Report, Vec<(Queue, S)>) {
     let mut timing = Timing::default();
-    let mut queues = Vec::with_capacity(done.len());
+    let mut queues = Vec::with_capacity(results.len());
     let mut total = Counts::default();
     let mut end = start;
     let mut last = None;
     let mut took = Duration::ZERO;
     let mut time_up = false;
     let mut failed = None;
-    let mut rest = Vec::with_capacity(done.len());
-    for (send_queue, live) in done.into_iter().zip(lives) {
+    let mut rest = Vec::with_capacity(results.len());
+    for (send_queue, live) in results.into_iter().zip(lives) {
         timing.add(&send_queue.timing);
         last = last.max(send_queue.timing.last_handed());
         total = total.plus(send_queue.counts);
@@ -321,7 +321,7 @@ fn conclude<S>(
             pinned_to: send_queue.pinned_to,
             counts: send_queue.counts,
             // Without waiting for times, a source cannot be late.
-            starved: if at_once { 0 } else { live.starvations() },
+            starved: if unpaced { 0 } else { live.starvations() },
             misfits: live.misfits(),
         });
         rest.push((send_queue.queue, send_queue.source));
@@ -340,13 +340,13 @@ fn conclude<S>(
         total,
         interface_dropped: None,
         unwatched: Vec::new(),
-        seconds: if at_once {
+        seconds: if unpaced {
             took.as_secs_f64()
         } else {
             due_seconds
         },
         sending_seconds: last.unwrap_or(end).saturating_sub(start) as f64 / 1e9,
-        due_seconds: at_once.then_some(due_seconds),
+        due_seconds: unpaced.then_some(due_seconds),
         timing,
     };
     (report, rest)
@@ -366,9 +366,9 @@ fn processors(count: usize) -> Vec<Option<usize>> {
 
 /// Keeps the current thread off the senders' processors, if there are others, until it is dropped:
 /// the supervision would otherwise take the processor from a spinning thread for milliseconds.
-struct Aside(Option<CpuSet>);
+struct AffinityGuard(Option<CpuSet>);
 
-impl Aside {
+impl AffinityGuard {
     fn step(places: &[Option<usize>]) -> Self {
         let Ok(before) = sched_getaffinity(None) else {
             return Self(None);
@@ -382,7 +382,7 @@ impl Aside {
     }
 }
 
-impl Drop for Aside {
+impl Drop for AffinityGuard {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
             // This set was allowed before.
@@ -405,7 +405,7 @@ mod tests {
     fn regular_frames_avoid_the_kernels_timer_interrupts() {
         for now in [0, 5, 999_999, 123_456_789_012] {
             let start = first_due(now);
-            assert!(start >= now + RUN_UP.as_nanos() as u64);
+            assert!(start >= now + START_DELAY.as_nanos() as u64);
             for gap in [
                 100_000,
                 200_000,

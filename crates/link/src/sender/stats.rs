@@ -84,5 +84,5 @@ pub struct Tick {
     /// Total number of times a source had nothing in time.
     pub starved: u64,
     /// True if frames are written immediately: rates are then those of writing.
-    pub at_once: bool,
+    pub unpaced: bool,
 }

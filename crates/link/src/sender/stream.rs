@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_
 
 /// A frame in a [`Batch`].
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct FrameEntry {
     at: u64,
     start: usize,
     len: u32,
@@ -19,12 +19,12 @@ struct Held {
 #[derive(Debug, Default)]
 pub struct Batch {
     octets: Vec<u8>,
-    frames: Vec<Held>,
+    frames: Vec<FrameEntry>,
 }
 
 impl Batch {
     /// Memory overhead per frame, in octets.
-    pub const OVERHEAD: usize = size_of::<Held>();
+    pub const OVERHEAD: usize = size_of::<FrameEntry>();
 
     /// Adds a frame that was captured at the capture's `interface` and is due `at`, in any time
     /// base.
@@ -56,7 +56,7 @@ impl Batch {
 
     #[inline]
     fn hold(&mut self, at: u64, interface: u32, len: usize) {
-        self.frames.push(Held {
+        self.frames.push(FrameEntry {
             at,
             start: self.octets.len() - len,
             // Frames of captures have at most 2^18 octets.
@@ -86,7 +86,7 @@ impl Batch {
     /// Returns the due time and the length in octets of the frame at `index`.
     #[inline]
     #[must_use]
-    pub fn look(&self, index: usize) -> Option<(u64, usize)> {
+    pub fn frame_info(&self, index: usize) -> Option<(u64, usize)> {
         let held = self.frames.get(index)?;
         Some((held.at, held.len as usize))
     }
@@ -123,27 +123,27 @@ impl Batch {
 
 /// Creates the generator's side and the sender's side of a stream with this number of `batches`.
 #[must_use]
-pub fn stream(batches: usize) -> (Filling, Streamed) {
+pub fn stream(batches: usize) -> (BatchSender, BatchReceiver) {
     let (full, arriving) = sync_channel(batches);
     let (back, returned) = channel();
-    let filling = Filling {
+    let sender = BatchSender {
         batch: Batch::default(),
         full,
         returned,
         left: batches.saturating_sub(1),
     };
-    let streamed = Streamed {
+    let receiver = BatchReceiver {
         arriving,
         back,
         batch: Batch::default(),
         next: 0,
     };
-    (filling, streamed)
+    (sender, receiver)
 }
 
 /// The generator's side of a stream.
 #[derive(Debug)]
-pub struct Filling {
+pub struct BatchSender {
     /// The batch being filled.
     pub batch: Batch,
     full: SyncSender<Batch>,
@@ -152,7 +152,7 @@ pub struct Filling {
     left: usize,
 }
 
-impl Filling {
+impl BatchSender {
     /// Hands the batch over, if it is not empty, in exchange for an empty one. If none is
     /// available, this waits for the sender, which limits how far the generator runs ahead.
     ///
@@ -177,7 +177,7 @@ impl Filling {
 
 /// The sender's side of a stream.
 #[derive(Debug)]
-pub struct Streamed {
+pub struct BatchReceiver {
     arriving: Receiver<Batch>,
     /// Returns empty batches.
     back: Sender<Batch>,
@@ -185,11 +185,11 @@ pub struct Streamed {
     next: usize,
 }
 
-impl Source for Streamed {
+impl Source for BatchReceiver {
     #[inline]
     fn peek(&mut self) -> Next {
         loop {
-            if let Some((at, len)) = self.batch.look(self.next) {
+            if let Some((at, len)) = self.batch.frame_info(self.next) {
                 return Next::Frame { at, len };
             }
             match self.arriving.try_recv() {
@@ -200,7 +200,7 @@ impl Source for Streamed {
                     // At the end, no one takes it any more.
                     let _ = self.back.send(old);
                 }
-                Err(TryRecvError::Empty) => return Next::Later,
+                Err(TryRecvError::Empty) => return Next::NotYet,
                 Err(TryRecvError::Disconnected) => return Next::End,
             }
         }
@@ -242,25 +242,25 @@ mod tests {
             true
         }));
         assert_eq!((batch.len(), batch.longest(), batch.octets()), (4, 4, 10));
-        assert_eq!(batch.look(1), Some((7, 1)));
+        assert_eq!(batch.frame_info(1), Some((7, 1)));
         assert_eq!((batch.interface(0), batch.interface(1)), (0, 9));
         assert_eq!((batch.frame(2), batch.frame(3)), (&b"efgh"[..], &b"ij"[..]));
-        assert_eq!((batch.look(4), batch.frame(4)), (None, &b""[..]));
+        assert_eq!((batch.frame_info(4), batch.frame(4)), (None, &b""[..]));
         batch.clear();
         assert!(batch.is_empty());
     }
 
     #[test]
     fn batches_keep_their_order_and_are_reused() {
-        let (mut filling, mut source) = stream(3);
+        let (mut sender, mut source) = stream(3);
         let mut out = [0; 4];
         for round in 0..9_u8 {
-            assert_eq!(source.peek(), Next::Later);
-            filling.hand_over().unwrap();
+            assert_eq!(source.peek(), Next::NotYet);
+            sender.hand_over().unwrap();
             for pair in 0..2 {
-                filling.batch.push(u64::from(round), 0, &[round, pair]);
-                filling.batch.push(0, 5, &[pair; 3]);
-                filling.hand_over().unwrap();
+                sender.batch.push(u64::from(round), 0, &[round, pair]);
+                sender.batch.push(0, 5, &[pair; 3]);
+                sender.hand_over().unwrap();
             }
             for pair in 0..2 {
                 let at = u64::from(round);
@@ -272,11 +272,11 @@ mod tests {
                 source.skip();
             }
         }
-        drop(filling);
+        drop(sender);
         assert_eq!(source.peek(), Next::End);
-        let (mut filling, source) = stream(2);
+        let (mut sender, source) = stream(2);
         drop(source);
-        filling.batch.push(0, 0, &[1]);
-        assert_eq!(filling.hand_over(), Err(Gone));
+        sender.batch.push(0, 0, &[1]);
+        assert_eq!(sender.hand_over(), Err(Gone));
     }
 }

@@ -185,7 +185,7 @@ impl Source for Numbers {
             return Next::End;
         }
         if self.peeks % self.later_every < 2 && self.peeks >= self.later_every {
-            return Next::Later;
+            return Next::NotYet;
         }
         let len = if self.too_long == Some(self.next) {
             65

@@ -2,7 +2,7 @@
 
 use super::program::{Program, ProgramMode};
 use super::receive::{HEADROOM, Receiving};
-use super::socket::{Copying, Socket, Step, Wanted, XdpError};
+use super::socket::{CopyMode, Socket, SocketConfig, Step, XdpError};
 use super::transmit::Sending;
 use super::umem::Layout;
 use crate::transmit::{Counts, TransmitError};
@@ -24,11 +24,11 @@ impl XdpPort {
     /// Returns the memory for frames that a queue shares with the kernel, in octets; parameters as
     /// in [`open`](Self::open).
     #[must_use]
-    pub fn memory((slots, longest): (usize, usize)) -> u64 {
-        Layout::new(2 * slots.max(1), longest, HEADROOM).octets() as u64
+    pub fn memory((slots, max_frame_len): (usize, usize)) -> u64 {
+        Layout::new(2 * slots.max(1), max_frame_len, HEADROOM).octets() as u64
     }
 
-    /// Opens `queue` of the interface with this name and index for frames of up to `longest`
+    /// Opens `queue` of the interface with this name and index for frames of up to `max_frame_len`
     /// octets; `slots` of them can wait in each direction. From now on, frames received by this
     /// queue do not reach the rest of the kernel.
     ///
@@ -38,18 +38,18 @@ impl XdpPort {
         interface: &str,
         index: u32,
         queue: u32,
-        (slots, longest): (usize, usize),
-        copying: Copying,
+        (slots, max_frame_len): (usize, usize),
+        copy_mode: CopyMode,
         program: Arc<Program>,
     ) -> Result<Self, XdpError> {
         let slots = slots.max(1);
-        let mut socket = Socket::open(&Wanted {
+        let mut socket = Socket::open(&SocketConfig {
             interface,
             index,
             queue,
-            layout: Layout::new(2 * slots, longest, HEADROOM),
+            layout: Layout::new(2 * slots, max_frame_len, HEADROOM),
             receive: slots,
-            copying,
+            copy_mode,
         })?;
         program.give(queue, socket.fd()).map_err(|error| XdpError {
             interface: interface.to_owned(),
@@ -58,7 +58,7 @@ impl XdpPort {
             error,
         })?;
         Ok(Self {
-            receiving: Receiving::of(&mut socket, longest),
+            receiving: Receiving::of(&mut socket, max_frame_len),
             sending: Sending::of(&mut socket, slots, slots),
             socket,
             interface: interface.to_owned(),

@@ -19,19 +19,19 @@ pub(super) struct Receiving {
     whole: Vec<u8>,
     /// True if a frame was found to be too long, and its remaining pieces are to be skipped.
     too_long: bool,
-    longest: usize,
+    max_frame_len: usize,
 }
 
 impl Receiving {
     /// Returns the receiving part of a socket that was opened for receiving frames of up to
-    /// `longest` octets.
-    pub(super) fn of(socket: &mut Socket, longest: usize) -> Self {
+    /// `max_frame_len` octets.
+    pub(super) fn of(socket: &mut Socket, max_frame_len: usize) -> Self {
         let ring = socket.receive.take();
         Self {
             ring: ring.unwrap_or_else(|| unreachable!("opened for receiving")),
-            whole: Vec::with_capacity(longest),
+            whole: Vec::with_capacity(max_frame_len),
             too_long: false,
-            longest,
+            max_frame_len,
         }
     }
 
@@ -54,7 +54,7 @@ impl Receiving {
                 if last && self.whole.is_empty() && !self.too_long {
                     take(octets);
                     count += 1;
-                } else if self.whole.len() + octets.len() > self.longest {
+                } else if self.whole.len() + octets.len() > self.max_frame_len {
                     self.too_long = true;
                 } else {
                     self.whole.extend_from_slice(octets);

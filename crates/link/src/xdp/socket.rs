@@ -24,7 +24,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 /// Copy mode: copying of frames between our memory and the driver's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Copying {
+pub enum CopyMode {
     /// Zero copy if the driver supports it, otherwise copies.
     Best,
     /// Only zero copy.
@@ -121,14 +121,14 @@ impl XdpError {
 
 /// Requirements of a socket.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct SocketConfig<'a> {
     pub interface: &'a str,
     pub index: u32,
     pub queue: u32,
     pub layout: Layout,
     /// Number of slots for receiving, which come first; the others are for sending.
     pub receive: usize,
-    pub copying: Copying,
+    pub copy_mode: CopyMode,
 }
 
 /// A bound socket.
@@ -152,10 +152,10 @@ impl Socket {
     /// If the driver refuses zero copy, the same socket is bound again for copies. With a second
     /// socket, the kernel would release the memory of the first some milliseconds later, and take
     /// processor time from the first frames.
-    pub(super) fn open(wanted: &Wanted<'_>) -> Result<Self, XdpError> {
+    pub(super) fn open(config: &SocketConfig<'_>) -> Result<Self, XdpError> {
         let error = |step, error| XdpError {
-            interface: wanted.interface.to_owned(),
-            queue: wanted.queue,
+            interface: config.interface.to_owned(),
+            queue: config.queue,
             step,
             error,
         };
@@ -168,7 +168,7 @@ impl Socket {
             None,
         )
         .map_err(refused(Step::Socket))?;
-        let layout = wanted.layout;
+        let layout = config.layout;
         let octets = layout.octets();
         let umem = Umem::new(layout).map_err(fail(Step::Memory { octets }))?;
         // The memory outlives the socket (see the order of the fields), and has this length.
@@ -181,21 +181,21 @@ impl Socket {
             tx_metadata_len: 0,
         };
         sockopt::set_xdp_umem_reg(&fd, registration).map_err(refused(Step::Register { octets }))?;
-        let mut rings = Rings::set_up(fd.as_fd(), wanted).map_err(fail(Step::Rings))?;
+        let mut rings = Rings::set_up(fd.as_fd(), config).map_err(fail(Step::Rings))?;
         // Before the bind: a driver that finds the ring empty then waits to be woken.
-        for chunk in 0..wanted.receive * layout.chunks {
+        for chunk in 0..config.receive * layout.chunks {
             rings.fill.write((chunk * layout.chunk) as u64);
         }
         rings.fill.submit();
         let frags = layout.chunks > 1;
         let bind = |zero_copy| {
-            bind_patiently(fd.as_fd(), wanted, zero_copy, frags)
+            bind_patiently(fd.as_fd(), config, zero_copy, frags)
                 .map_err(refused(Step::Bind { zero_copy, frags }))
         };
-        let why_copying = match wanted.copying {
-            Copying::Always => bind(false).map(|()| None)?,
-            Copying::Never => bind(true).map(|()| None)?,
-            Copying::Best => match bind(true) {
+        let why_copying = match config.copy_mode {
+            CopyMode::Always => bind(false).map(|()| None)?,
+            CopyMode::Never => bind(true).map(|()| None)?,
+            CopyMode::Best => match bind(true) {
                 Ok(()) => None,
                 Err(why) => bind(false).map(|()| Some(why))?,
             },
@@ -243,9 +243,9 @@ struct Rings {
 
 impl Rings {
     /// Sets up the rings. Every ring has room for every chunk, so that a full ring is a bug.
-    fn set_up(socket: BorrowedFd<'_>, wanted: &Wanted<'_>) -> io::Result<Self> {
-        let receive = wanted.receive > 0;
-        let chunks = (wanted.layout.slots * wanted.layout.chunks) as u32;
+    fn set_up(socket: BorrowedFd<'_>, config: &SocketConfig<'_>) -> io::Result<Self> {
+        let receive = config.receive > 0;
+        let chunks = (config.layout.slots * config.layout.chunks) as u32;
         let size = chunks.next_power_of_two();
         sockopt::set_xdp_umem_fill_ring_size(socket, size)?;
         sockopt::set_xdp_umem_completion_ring_size(socket, size)?;
@@ -267,7 +267,7 @@ impl Rings {
 
 fn bind_patiently(
     socket: BorrowedFd<'_>,
-    wanted: &Wanted<'_>,
+    config: &SocketConfig<'_>,
     zero_copy: bool,
     frags: bool,
 ) -> rustix::io::Result<()> {
@@ -275,7 +275,7 @@ fn bind_patiently(
     flags.set(SocketAddrXdpFlags::XDP_ZEROCOPY, zero_copy);
     flags.set(SocketAddrXdpFlags::XDP_COPY, !zero_copy);
     flags.set(SocketAddrXdpFlags::XDP_USE_SG, frags);
-    let address = SocketAddrXdp::new(flags, wanted.index, wanted.queue);
+    let address = SocketAddrXdp::new(flags, config.index, config.queue);
     let since = Instant::now();
     loop {
         match bind(socket, &address) {

@@ -2,7 +2,7 @@
 
 use super::program::Program;
 use super::ring::Producer;
-use super::socket::{Copying, Socket, Wanted, XdpError};
+use super::socket::{CopyMode, Socket, SocketConfig, XdpError};
 use super::umem::Layout;
 use crate::backend::SlotCount;
 use crate::slots::assert_fits;
@@ -43,8 +43,8 @@ impl XdpTransmit {
     /// Returns the memory that a queue shares with the kernel, in octets, for this number of frames
     /// and their maximum length in octets.
     #[must_use]
-    pub fn memory((slots, longest): (SlotCount, usize)) -> u64 {
-        layout(slots.zero_copy, longest).octets() as u64
+    pub fn memory((slots, max_frame_len): (SlotCount, usize)) -> u64 {
+        layout(slots.zero_copy, max_frame_len).octets() as u64
     }
 
     /// Opens `queue` of the interface with this name and index, for this number of frames in flight
@@ -60,38 +60,38 @@ impl XdpTransmit {
         interface: &str,
         index: u32,
         queue: u32,
-        (slots, longest): (SlotCount, usize),
-        copying: Copying,
+        (slots, max_frame_len): (SlotCount, usize),
+        copy_mode: CopyMode,
         program: impl FnOnce() -> Result<Arc<Program>, XdpError>,
     ) -> Result<Self, XdpError> {
         let open = |slots, copying| {
-            Socket::open(&Wanted {
+            Socket::open(&SocketConfig {
                 interface,
                 index,
                 queue,
-                layout: layout(slots, longest),
+                layout: layout(slots, max_frame_len),
                 receive: 0,
-                copying,
+                copy_mode: copying,
             })
         };
-        let copies = || open(slots.copying, Copying::Always);
+        let copies = || open(slots.copying, CopyMode::Always);
         let mut why_not_better = Vec::new();
-        let (mut socket, attached) = match copying {
-            Copying::Always => {
+        let (mut socket, attached) = match copy_mode {
+            CopyMode::Always => {
                 why_not_better.push("zero copy: not wanted".to_owned());
                 (copies()?, None)
             }
-            Copying::Never | Copying::Best => {
+            CopyMode::Never | CopyMode::Best => {
                 let most = slots.zero_copy.max(slots.copying);
                 // The socket comes first: a driver without zero copy refuses at that point, and its
                 // receive path is left unchanged.
-                let both = open(most, copying).and_then(|socket| {
+                let both = open(most, copy_mode).and_then(|socket| {
                     let attached = socket.zero_copy.then(program).transpose()?;
                     Ok((socket, attached))
                 });
                 match both {
                     // Too much memory for the permissions, or no program: copies may need less.
-                    Err(error) if copying == Copying::Best && !error.is_bind() => {
+                    Err(error) if copy_mode == CopyMode::Best && !error.is_bind() => {
                         why_not_better.push(error.reason());
                         (copies()?, None)
                     }
@@ -261,8 +261,8 @@ enum Progress {
     None,
 }
 
-fn layout(slots: usize, longest: usize) -> Layout {
-    Layout::new(slots.max(1), longest, 0)
+fn layout(slots: usize, max_frame_len: usize) -> Layout {
+    Layout::new(slots.max(1), max_frame_len, 0)
 }
 
 impl Transmit for XdpTransmit {

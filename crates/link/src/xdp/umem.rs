@@ -19,11 +19,11 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Computes the layout for slots of at least `longest` octets. On receiving, the kernel
+    /// Computes the layout for slots of at least `max_frame_len` octets. On receiving, the kernel
     /// reserves `headroom` octets of each chunk.
-    pub(super) fn new(slots: usize, longest: usize, headroom: usize) -> Self {
+    pub(super) fn new(slots: usize, max_frame_len: usize, headroom: usize) -> Self {
         let [small, large] = CHUNKS;
-        if longest + headroom <= small {
+        if max_frame_len + headroom <= small {
             return Self {
                 chunk: small,
                 chunks: 1,
@@ -32,7 +32,7 @@ impl Layout {
         }
         Self {
             chunk: large,
-            chunks: longest.div_ceil(large - headroom).max(1),
+            chunks: max_frame_len.div_ceil(large - headroom).max(1),
             slots,
         }
     }
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn slots_are_long_enough_for_the_longest_frame() {
-        for (longest, chunk, chunks) in [
+        for (max_frame_len, chunk, chunks) in [
             (94, 2048, 1),
             (1514, 2048, 1),
             (2048, 2048, 1),
@@ -116,9 +116,13 @@ mod tests {
             (9014, 4096, 3),
             (65_549, 4096, 17),
         ] {
-            let layout = Layout::new(8, longest, 0);
-            assert_eq!((layout.chunk, layout.chunks), (chunk, chunks), "{longest}");
-            assert!(layout.slot_len() >= longest);
+            let layout = Layout::new(8, max_frame_len, 0);
+            assert_eq!(
+                (layout.chunk, layout.chunks),
+                (chunk, chunks),
+                "{max_frame_len}"
+            );
+            assert!(layout.slot_len() >= max_frame_len);
         }
         assert_eq!(Layout::new(8, 2000, 256).chunk, 4096);
     }

@@ -3,7 +3,7 @@
 //! emulated guest.
 #![allow(dead_code, reason = "each program uses a part of it")]
 
-use fcn_link::backend::{self, Options, SlotCount, Wanted};
+use fcn_link::backend::{self, BackendChoice, Options, SlotCount};
 use fcn_link::interface::Interface;
 use fcn_link::port::{self, Port};
 use fcn_link::sender::{self, Job, Next, Report, Settings, Source};
@@ -25,7 +25,7 @@ const WINDOW: (u64, u64) = (128, 60_000);
 const MORE: u64 = 96;
 const MORE_WITHIN: Duration = Duration::from_millis(5);
 /// Maximum time for the last frames.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Fills `body` with a cheap stream of octets, different for every frame.
 fn fill_body(body: &mut [u8], queue: u32, number: u64) {
@@ -96,7 +96,7 @@ impl Source for Numbered {
         if let Some((sent, arrived)) = &self.flow
             && sent.load(Ordering::Relaxed) >= arrived.load(Ordering::Relaxed) + self.window
         {
-            return Next::Later;
+            return Next::NotYet;
         }
         Next::Frame {
             at: 0,
@@ -135,13 +135,19 @@ impl Numbered {
 
 /// Sends `count` frames of `len` octets by each of `queues` queues of `interface`, as fast as
 /// possible.
-pub fn blast(interface: &str, wanted: Wanted, queues: u32, count: u64, len: usize) -> Report {
+pub fn blast(
+    interface: &str,
+    backend: BackendChoice,
+    queues: u32,
+    count: u64,
+    len: usize,
+) -> Report {
     let interface = Interface::named(interface).unwrap();
     let options = Options {
-        wanted,
+        backend,
         queues,
         slots: SlotCount::default(),
-        longest: len,
+        max_frame_len: len,
     };
     let jobs = backend::open(&interface, &options)
         .unwrap()
@@ -159,13 +165,13 @@ pub fn blast(interface: &str, wanted: Wanted, queues: u32, count: u64, len: usiz
 /// Parameters of an exchange.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    pub wanted: Wanted,
+    pub backend: BackendChoice,
     pub queues: u32,
     /// Number of frames of each queue.
     pub count: u64,
     pub lens: Vec<usize>,
     /// Backend of the receiver.
-    pub by: Wanted,
+    pub by: BackendChoice,
     /// True if the receiver is slow enough to always find another frame after taking one.
     pub always_more: bool,
 }
@@ -240,7 +246,7 @@ pub fn exchange(
     let sent = Arc::new(AtomicU64::new(0));
     let done = AtomicBool::new(false);
     let ready = AtomicBool::new(false);
-    let longest = plan.lens.iter().copied().max().unwrap();
+    let max_frame_len = plan.lens.iter().copied().max().unwrap();
     let total = plan.count * u64::from(plan.queues);
     thread::scope(|scope| {
         let receiver = scope.spawn(|| {
@@ -251,22 +257,22 @@ pub fn exchange(
                 wait_for: plan.always_more.then(|| Arc::clone(&sent)),
                 complaints: String::new(),
             };
-            let how = receive(plan.by, far, longest, (&ready, &done), &mut arrivals);
+            let how = receive(plan.by, far, max_frame_len, (&ready, &done), &mut arrivals);
             (how, arrivals.complaints)
         });
         let sender = scope.spawn(|| {
             enter_near();
             let since = Instant::now();
             while !ready.load(Ordering::Relaxed) {
-                assert!(since.elapsed() < PATIENCE, "the receiver could not begin");
+                assert!(since.elapsed() < TIMEOUT, "the receiver could not begin");
                 thread::sleep(Duration::from_millis(1));
             }
             let interface = Interface::named(near).unwrap();
             let options = Options {
-                wanted: plan.wanted,
+                backend: plan.backend,
                 queues: plan.queues,
                 slots: SlotCount::all(256),
-                longest,
+                max_frame_len,
             };
             let queues = backend::open(&interface, &options).unwrap();
             let jobs = queues
@@ -280,7 +286,7 @@ pub fn exchange(
                         next: 0,
                         count: plan.count,
                         lens: plan.lens.clone(),
-                        window: WINDOW.0.min(WINDOW.1 / longest as u64),
+                        window: WINDOW.0.min(WINDOW.1 / max_frame_len as u64),
                         flow: Some((Arc::clone(&sent), Arc::clone(&arrived))),
                     },
                     settings: Settings::TOP,
@@ -290,7 +296,7 @@ pub fn exchange(
         });
         let report = sender.join().unwrap();
         let since = Instant::now();
-        while arrived.load(Ordering::Relaxed) < total && since.elapsed() < PATIENCE {
+        while arrived.load(Ordering::Relaxed) < total && since.elapsed() < TIMEOUT {
             thread::sleep(Duration::from_millis(1));
         }
         done.store(true, Ordering::Relaxed);
@@ -305,7 +311,7 @@ pub fn exchange(
 }
 
 fn receive(
-    by: Wanted,
+    by: BackendChoice,
     far: &str,
     longest: usize,
     (ready, done): (&AtomicBool, &AtomicBool),
@@ -313,14 +319,14 @@ fn receive(
 ) -> String {
     let interface = Interface::named(far).unwrap();
     let options = port::Options {
-        wanted: by,
+        backend: by,
         slots: 512,
-        longest: longest + 64,
+        max_frame_len: longest + 64,
     };
     let mut ports = [Port::open(&interface, &options).unwrap()];
     // Attaching a program may have taken the carrier down briefly.
     let since = Instant::now();
-    while !Interface::named(far).unwrap().has_carrier() && since.elapsed() < PATIENCE {
+    while !Interface::named(far).unwrap().has_carrier() && since.elapsed() < TIMEOUT {
         thread::sleep(Duration::from_millis(5));
     }
     ready.store(true, Ordering::Relaxed);

@@ -19,7 +19,7 @@ const NAMES: &str = "/run/netns";
 /// Prefix of our namespaces, which identifies those of a killed run.
 const PREFIX: &str = "fcntest";
 /// Maximum time for a link to come up; it normally takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One of the two namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,7 +240,7 @@ impl Pair {
         self.inside(end, || {
             let begin = Instant::now();
             while fs::read_to_string(&file).expect("operstate").trim() != "up" {
-                assert!(begin.elapsed() < PATIENCE, "the {end:?} end stays down");
+                assert!(begin.elapsed() < TIMEOUT, "the {end:?} end stays down");
                 thread::sleep(Duration::from_millis(2));
             }
         });

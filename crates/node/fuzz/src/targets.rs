@@ -12,8 +12,8 @@ use fcn_node::limiter::Limits;
 use fcn_node::reaction_point::detour::Detour;
 use fcn_node::reaction_point::{self, Control, FlowId, Reaction, ReactionPoint, dcqcn, telemetry};
 use fcn_node::{
-    About, Border, Connections, DataPacket, FlowKey, IngressPe, NotificationPoint, Outgoing, Proxy,
-    Time, ingress_pe, notification_point, proxy,
+    Border, Connections, DataPacket, DataPacketContext, FlowKey, IngressPe, NotificationPoint,
+    OutgoingNotification, Proxy, Time, ingress_pe, notification_point, proxy,
 };
 use fcn_wire::bth::{BthRepr, Deth};
 use fcn_wire::compose::{self, OptionPart, Part, UdpChecksum};
@@ -534,23 +534,25 @@ impl Node {
 
     /// Builds a notification from arbitrary fields, and the octets that it takes from the data
     /// packet.
-    fn notification(&self, octets: &mut Octets<'_>) -> Option<(Outgoing, Vec<u8>)> {
+    fn notification(&self, octets: &mut Octets<'_>) -> Option<(OutgoingNotification, Vec<u8>)> {
         let (kind, both, number) = (octets.next()?, octets.next()?, octets.next()?);
         let (source, destination) = ends(both);
         let own = self.settings.congestion.address;
         let len = octets.next()?;
         let rest = octets.some(len.into()).to_vec();
         let outgoing = match (kind & 3, source, destination) {
-            (1, IpAddr::V6(source), IpAddr::V6(original_destination)) => Outgoing::FastCnp {
-                source: match v6(kind >> 2) {
-                    IpAddr::V6(address) => address,
-                    IpAddr::V4(_) => own,
-                },
-                destination: source,
-                original_destination,
-                qp: qp(number),
-            },
-            (2, ..) => Outgoing::ProxyCn {
+            (1, IpAddr::V6(source), IpAddr::V6(original_destination)) => {
+                OutgoingNotification::FastCnp {
+                    source: match v6(kind >> 2) {
+                        IpAddr::V6(address) => address,
+                        IpAddr::V4(_) => own,
+                    },
+                    destination: source,
+                    original_destination,
+                    qp: qp(number),
+                }
+            }
+            (2, ..) => OutgoingNotification::ProxyCn {
                 source: v6(kind >> 2),
                 proxy: own.into(),
                 tuple: fcn_wire::proxy_cn::FiveTuple {
@@ -562,7 +564,7 @@ impl Node {
                 },
                 level: kind >> 5,
             },
-            (3, ..) => Outgoing::WanFcn {
+            (3, ..) => OutgoingNotification::WanFcn {
                 source: own,
                 ingress: own,
                 flow_label: self
@@ -572,14 +574,14 @@ impl Node {
                 level: kind >> 5,
                 copy_flow_label: false,
             },
-            _ => Outgoing::Cnp {
+            _ => OutgoingNotification::Cnp {
                 source,
                 destination,
                 qp: qp(number),
             },
         };
         // A proxy notification quotes a packet; one of ours, unless there are octets for another.
-        let quotes = matches!(outgoing, Outgoing::ProxyCn { .. });
+        let quotes = matches!(outgoing, OutgoingNotification::ProxyCn { .. });
         let rest = if quotes && rest.is_empty() {
             data_packet(&mut Octets(&[both, number, 2]))?
         } else {
@@ -589,16 +591,16 @@ impl Node {
     }
 
     /// Encodes a notification and delivers it to all roles.
-    fn deliver(&mut self, outgoing: &Outgoing, rest: &[u8]) {
+    fn deliver(&mut self, outgoing: &OutgoingNotification, rest: &[u8]) {
         let opt_type = match rest.first().copied().unwrap_or(0) & 1 {
             0 => OptType::Preallocated,
             _ => OptType::Incremental,
         };
-        let about = About {
+        let context = DataPacketContext {
             trace: rest.get(1..).map(|trace| (opt_type, trace)),
             invoking: rest,
         };
-        if let Some(bytes) = emitted(outgoing, &about) {
+        if let Some(bytes) = emitted(outgoing, &context) {
             self.receive(&parse(&bytes, LinkType::RawIp));
         }
     }
@@ -610,7 +612,7 @@ impl Node {
         let Some(packet) = DataPacket::from_frame(&frame) else {
             return;
         };
-        let about = About::new(&packet, &frame);
+        let context = DataPacketContext::new(&packet, &frame);
         let label = self
             .pe
             .label(packet.source, packet.destination, packet.dest_qp);
@@ -621,7 +623,7 @@ impl Node {
                 .on_packet(self.now, &packet, (depth, &self.settings.marking), dice);
         self.judge(&packet, &verdict, depth);
         if let Some(outgoing) = verdict.notify {
-            let bytes = emitted(&outgoing, &about).expect("what it decides can be written");
+            let bytes = emitted(&outgoing, &context).expect("what it decides can be written");
             let frame = parse(&bytes, LinkType::RawIp);
             assert!(matches!(
                 frame.message(),
@@ -635,7 +637,7 @@ impl Node {
         if let Some(outgoing) = answer {
             let kept = self.notification.counters().evicted == 0;
             self.may_tell(BY_NOTIFICATION_POINT, packet.flow(), kept);
-            assert!(emitted(&outgoing, &about).is_some());
+            assert!(emitted(&outgoing, &context).is_some());
         }
     }
 
@@ -656,17 +658,19 @@ impl Node {
             .max_by_key(|(prefix, _)| prefix.bits())
             .map_or(Ability::Unknown, |(_, ability)| *ability);
         match outgoing {
-            Outgoing::FastCnp { .. } => {
+            OutgoingNotification::FastCnp { .. } => {
                 assert!(config.fast_cnp && able != Ability::Unable);
                 let both = able == Ability::Unknown && config.mark_unknown;
                 assert!(both || !verdict.mark_ce, "marked and notified about");
             }
-            Outgoing::ProxyCn { .. } => assert!(config.proxy && !verdict.mark_ce),
-            Outgoing::WanFcn { flow_label, .. } => {
+            OutgoingNotification::ProxyCn { .. } => assert!(config.proxy && !verdict.mark_ce),
+            OutgoingNotification::WanFcn { flow_label, .. } => {
                 assert!(config.wan_fcn && !verdict.mark_ce && packet.ecn.is_ect());
                 assert!(flow_label != 0);
             }
-            Outgoing::Cnp { .. } => panic!("a congestion point does not know the sender's QP"),
+            OutgoingNotification::Cnp { .. } => {
+                panic!("a congestion point does not know the sender's QP")
+            }
         }
         self.sent += 1;
         let beyond = u128::from(self.sent.saturating_sub(config.limits.burst.into()));
@@ -690,7 +694,7 @@ impl Node {
     /// Delivers a frame to the receiving roles, and then the notifications that it causes.
     fn receive(&mut self, frame: &Frame<'_>) {
         self.congestion.on_transit(self.now, frame);
-        let crossed = self.border.stops(Side::Outside, Side::Inside, frame);
+        let crossed = self.border.filter(Side::Outside, Side::Inside, frame);
         let fcn = matches!(
             frame.message(),
             Message::FastCnp(_) | Message::ProxyCn(_) | Message::WanFcn(_)
@@ -705,8 +709,9 @@ impl Node {
         );
         assert!(proxy.is_err() || pe.is_err(), "one message, two answers");
         for outgoing in [proxy.ok(), pe.ok()].into_iter().flatten() {
-            assert!(matches!(outgoing, Outgoing::Cnp { .. }));
-            let bytes = emitted(&outgoing, &About::default()).expect("a CNP can be written");
+            assert!(matches!(outgoing, OutgoingNotification::Cnp { .. }));
+            let bytes =
+                emitted(&outgoing, &DataPacketContext::default()).expect("a CNP can be written");
             let cnp = parse(&bytes, LinkType::RawIp);
             assert!(matches!(cnp.message(), Message::Cnp(_)));
             self.react(&cnp);
@@ -781,9 +786,9 @@ fn in_range(control: &Control, line: f64, rate: f64) {
     assert!((least..=line).contains(&rate), "{rate} of {line}");
 }
 
-fn emitted(outgoing: &Outgoing, about: &About<'_>) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; Outgoing::MAX_LEN];
-    let (len, _) = outgoing.emit(about, &Profile::DEFAULT, &mut bytes).ok()?;
+fn emitted(outgoing: &OutgoingNotification, context: &DataPacketContext<'_>) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; OutgoingNotification::MAX_LEN];
+    let (len, _) = outgoing.emit(context, &Profile::DEFAULT, &mut bytes).ok()?;
     bytes.truncate(len);
     Some(bytes)
 }

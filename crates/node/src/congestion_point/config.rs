@@ -132,7 +132,7 @@ pub struct Config {
     pub allowed_proxies: Vec<Prefix>,
     /// Nodes that may be notified: senders, proxy nodes, ingress PEs. Empty: any, which is only
     /// safe if the domain's border filters.
-    pub tells: Vec<Prefix>,
+    pub allowed_targets: Vec<Prefix>,
     /// Limits on notifications.
     pub limits: Limits,
     /// Copies the flow label of a WAN FCN into its own IPv6 header. Default false.
@@ -164,7 +164,7 @@ impl Config {
             senders: Vec::new(),
             proxies: Vec::new(),
             allowed_proxies: Vec::new(),
-            tells: Vec::new(),
+            allowed_targets: Vec::new(),
             limits: Limits::default(),
             copy_flow_label: false,
             wan_level: true,

@@ -33,7 +33,7 @@ mod tests;
 pub use config::{Ability, CnpName, Config, Counters, Marking};
 
 use crate::limiter::{Limiter, Suppressed};
-use crate::outgoing::{About, Outgoing};
+use crate::outgoing::{DataPacketContext, OutgoingNotification};
 use crate::prefix_map::{PrefixMap, is_allowed};
 use crate::proxy_directory::ProxyDirectory;
 use crate::sender_qps::SenderQps;
@@ -57,7 +57,7 @@ pub struct Verdict {
     /// True if the ECN field of the outermost IP header is to be set to CE.
     pub mark_ce: bool,
     /// Notification to send.
-    pub notify: Option<Outgoing>,
+    pub notify: Option<OutgoingNotification>,
 }
 
 /// A packet of a transport other than RoCEv2.
@@ -121,12 +121,12 @@ impl CongestionPoint {
         self.directory.expire(now);
         let decided = self.decide(packet, (depth, marking));
         let verdict = self.verdict(now, Topic::Roce(packet.flow()), packet.ecn, decided);
-        if let Some(Outgoing::FastCnp { .. }) = verdict.notify {
-            let about = About {
+        if let Some(OutgoingNotification::FastCnp { .. }) = verdict.notify {
+            let context = DataPacketContext {
                 trace: packet.trace,
-                ..About::default()
+                ..DataPacketContext::default()
             };
-            self.counters.trace_left_out += u64::from(about.loses_trace());
+            self.counters.trace_left_out += u64::from(context.loses_trace());
         }
         verdict
     }
@@ -173,7 +173,7 @@ impl CongestionPoint {
         now: Time,
         topic: Topic,
         ecn: Ecn,
-        (notify, mark): (Option<Outgoing>, bool),
+        (notify, mark): (Option<OutgoingNotification>, bool),
     ) -> Verdict {
         let admitted = notify.map(|outgoing| self.admit(now, topic, &outgoing));
         // If the rate of all flows together is used up, only a mark can inform the sender; the
@@ -210,7 +210,7 @@ impl CongestionPoint {
         &mut self,
         packet: &DataPacket<'_>,
         queue: (u64, &Marking),
-    ) -> (Option<Outgoing>, bool) {
+    ) -> (Option<OutgoingNotification>, bool) {
         if !is_node_address(packet.source) {
             self.counters.sender_invalid += 1;
             return (None, true);
@@ -246,7 +246,7 @@ impl CongestionPoint {
         &mut self,
         packet: &DataPacket<'_>,
         (depth, marking): (u64, &Marking),
-    ) -> Option<Outgoing> {
+    ) -> Option<OutgoingNotification> {
         let outer = packet.outer?;
         if !packet.ecn.is_ect() {
             self.counters.wan_not_capable += 1;
@@ -260,7 +260,7 @@ impl CongestionPoint {
             self.counters.wan_no_ingress += 1;
             return None;
         };
-        if !self.may_tell(ingress.into()) {
+        if !self.may_notify(ingress.into()) {
             return None;
         }
         let level = if self.config.wan_level {
@@ -268,7 +268,7 @@ impl CongestionPoint {
         } else {
             0
         };
-        Some(Outgoing::WanFcn {
+        Some(OutgoingNotification::WanFcn {
             source: self.config.address,
             ingress,
             flow_label: outer.flow_label,
@@ -282,7 +282,7 @@ impl CongestionPoint {
         tuple: FiveTuple,
         named: Option<Ipv6Addr>,
         (depth, marking): (u64, &Marking),
-    ) -> Option<Outgoing> {
+    ) -> Option<OutgoingNotification> {
         let Some(proxy) = self.proxy_for(tuple.source, named) else {
             self.counters.proxy_unknown += 1;
             return None;
@@ -295,10 +295,10 @@ impl CongestionPoint {
             self.counters.proxy_no_source += 1;
             return None;
         };
-        if !self.may_tell(proxy) {
+        if !self.may_notify(proxy) {
             return None;
         }
-        Some(Outgoing::ProxyCn {
+        Some(OutgoingNotification::ProxyCn {
             source,
             proxy,
             tuple,
@@ -327,18 +327,18 @@ impl CongestionPoint {
     }
 
     /// Returns true if `address` may be notified; counts it if not.
-    fn may_tell(&mut self, address: IpAddr) -> bool {
-        let may = is_allowed(&self.config.tells, address);
+    fn may_notify(&mut self, address: IpAddr) -> bool {
+        let may = is_allowed(&self.config.allowed_targets, address);
         self.counters.not_to_be_told += u64::from(!may);
         may
     }
 
-    fn fast_cnp(&mut self, packet: &DataPacket<'_>) -> (Option<Outgoing>, bool) {
+    fn fast_cnp(&mut self, packet: &DataPacket<'_>) -> (Option<OutgoingNotification>, bool) {
         let (IpAddr::V6(sender), IpAddr::V6(receiver)) = (packet.source, packet.destination) else {
             self.counters.not_ipv6 += 1;
             return (None, true);
         };
-        if !self.may_tell(packet.source) {
+        if !self.may_notify(packet.source) {
             return (None, true);
         }
         let ability = self.senders.longest(packet.source);
@@ -353,7 +353,7 @@ impl CongestionPoint {
             }
             Ability::Unknown => self.config.mark_unknown,
         };
-        let fast_cnp = Outgoing::FastCnp {
+        let fast_cnp = OutgoingNotification::FastCnp {
             source: self.config.address,
             destination: sender,
             original_destination: receiver,
@@ -362,8 +362,8 @@ impl CongestionPoint {
         (Some(fast_cnp), mark)
     }
 
-    fn cnp(&mut self, packet: &DataPacket<'_>, name: CnpName) -> Option<Outgoing> {
-        if !self.may_tell(packet.source) {
+    fn cnp(&mut self, packet: &DataPacket<'_>, name: CnpName) -> Option<OutgoingNotification> {
+        if !self.may_notify(packet.source) {
             return None;
         }
         let Some((qp, _)) = self.qps.sender_qp(&packet.flow()) else {
@@ -376,7 +376,7 @@ impl CongestionPoint {
             (CnpName::Own, IpAddr::V4(_)) => self.config.address4.map(IpAddr::V4),
         };
         self.counters.cnp_no_source += u64::from(source.is_none());
-        Some(Outgoing::Cnp {
+        Some(OutgoingNotification::Cnp {
             source: source?,
             destination: packet.source,
             qp,
@@ -397,16 +397,21 @@ impl CongestionPoint {
     }
 
     /// Checks a notification against the limits, and counts the result.
-    fn admit(&mut self, now: Time, topic: Topic, outgoing: &Outgoing) -> Result<(), Suppressed> {
+    fn admit(
+        &mut self,
+        now: Time,
+        topic: Topic,
+        outgoing: &OutgoingNotification,
+    ) -> Result<(), Suppressed> {
         let admitted = self.limiter.admit(now, topic);
         self.counters.flows_evicted = self.limiter.evicted();
         match (admitted, outgoing) {
             (Err(Suppressed::Flow), _) => self.counters.flow_limited += 1,
             (Err(Suppressed::Total), _) => self.counters.total_limited += 1,
-            (Ok(()), Outgoing::FastCnp { .. }) => self.counters.fast_cnps += 1,
-            (Ok(()), Outgoing::WanFcn { .. }) => self.counters.wan_fcns += 1,
-            (Ok(()), Outgoing::ProxyCn { .. }) => self.counters.proxy_cns += 1,
-            (Ok(()), Outgoing::Cnp { .. }) => self.counters.cnps += 1,
+            (Ok(()), OutgoingNotification::FastCnp { .. }) => self.counters.fast_cnps += 1,
+            (Ok(()), OutgoingNotification::WanFcn { .. }) => self.counters.wan_fcns += 1,
+            (Ok(()), OutgoingNotification::ProxyCn { .. }) => self.counters.proxy_cns += 1,
+            (Ok(()), OutgoingNotification::Cnp { .. }) => self.counters.cnps += 1,
         }
         admitted
     }

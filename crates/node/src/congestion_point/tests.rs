@@ -51,8 +51,8 @@ fn tunnelled(ecn: Ecn) -> DataPacket<'static> {
     }
 }
 
-fn fast_cnp() -> Outgoing {
-    Outgoing::FastCnp {
+fn fast_cnp() -> OutgoingNotification {
+    OutgoingNotification::FastCnp {
         source: SWITCH,
         destination: SENDER,
         original_destination: RECEIVER,
@@ -60,8 +60,8 @@ fn fast_cnp() -> Outgoing {
     }
 }
 
-fn wan_fcn(level: u8) -> Outgoing {
-    Outgoing::WanFcn {
+fn wan_fcn(level: u8) -> OutgoingNotification {
+    OutgoingNotification::WanFcn {
         source: SWITCH,
         ingress: PE,
         flow_label: 0xABCDE,
@@ -70,8 +70,8 @@ fn wan_fcn(level: u8) -> Outgoing {
     }
 }
 
-fn proxy_cn(proxy: IpAddr, source: IpAddr, packet: &DataPacket<'_>) -> Outgoing {
-    Outgoing::ProxyCn {
+fn proxy_cn(proxy: IpAddr, source: IpAddr, packet: &DataPacket<'_>) -> OutgoingNotification {
+    OutgoingNotification::ProxyCn {
         source,
         proxy,
         tuple: FiveTuple {
@@ -97,7 +97,10 @@ fn able(ability: Ability) -> Vec<(Prefix, Ability)> {
 
 /// Returns the verdict on a packet that meets a full queue one second after the previous packet;
 /// the dice do not matter.
-fn verdict(node: &mut CongestionPoint, packet: &DataPacket<'_>) -> (bool, Option<Outgoing>) {
+fn verdict(
+    node: &mut CongestionPoint,
+    packet: &DataPacket<'_>,
+) -> (bool, Option<OutgoingNotification>) {
     let now = Time::from_nanos(node.counters().packets * 1_000_000_000);
     let verdict = node.on_packet(now, packet, (FULL, &Marking::default()), u32::MAX);
     assert!(verdict.congested);
@@ -403,7 +406,7 @@ fn only_listed_nodes_are_notified() {
     ] {
         let mut node = node(|config| {
             all(config);
-            config.tells = list(prefixes);
+            config.allowed_targets = list(prefixes);
         });
         assert_eq!(verdict(&mut node, &packet), (want.is_none(), want));
         assert_eq!(node.counters().not_to_be_told, counted);
@@ -456,7 +459,7 @@ fn a_flow_of_another_transport_is_notified_to_its_proxy_or_marked() {
         let now = Time::from_nanos(micros * 1000);
         node.on_other_packet(now, &packet, (depth, &marking), u32::MAX)
     };
-    let expected = Outgoing::ProxyCn {
+    let expected = OutgoingNotification::ProxyCn {
         source: SWITCH.into(),
         proxy: PROXY.into(),
         tuple,
@@ -580,7 +583,7 @@ fn plain_cnps_need_a_known_qp_and_have_the_configured_source() {
             node.qps.data(now, flow, 0, psn);
             (node.qps).acknowledged(now, (flow.receiver, flow.sender, qp), 0, psn);
         }
-        let cnp = source.map(|source| Outgoing::Cnp {
+        let cnp = source.map(|source| OutgoingNotification::Cnp {
             source,
             destination: packet.source,
             qp,
@@ -591,7 +594,7 @@ fn plain_cnps_need_a_known_qp_and_have_the_configured_source() {
         assert_eq!((counters.cnps, counters.cnp_no_source), (sent, 1 - sent));
         assert_eq!(counters.cnp_unknown, 1);
         let elsewhere = Prefix::host(PE.into());
-        node.config.tells = vec![elsewhere];
+        node.config.allowed_targets = vec![elsewhere];
         assert_eq!(verdict(&mut node, &packet), (true, None), "not permitted");
     }
     let mut configured = node(|config| {
@@ -600,7 +603,7 @@ fn plain_cnps_need_a_known_qp_and_have_the_configured_source() {
     });
     assert!(matches!(
         verdict(&mut configured, &data()),
-        (false, Some(Outgoing::Cnp { .. }))
+        (false, Some(OutgoingNotification::Cnp { .. }))
     ));
 }
 

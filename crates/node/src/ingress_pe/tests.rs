@@ -1,7 +1,7 @@
 //! Tests of the ingress PE: lists of messages, and the exact answer to each.
 
 use super::*;
-use crate::outgoing::About;
+use crate::outgoing::DataPacketContext;
 use crate::testing::{
     RECEIVER, RECEIVER4, SENDER, SENDER4, SWITCH, Setup, data, mutated, with_frame,
 };
@@ -36,7 +36,7 @@ fn fcn(ingress: Ipv6Addr, flow_label: u32) -> Vec<u8> {
 }
 
 fn fcn_of_level(ingress: Ipv6Addr, flow_label: u32, level: u8) -> Vec<u8> {
-    let outgoing = Outgoing::WanFcn {
+    let outgoing = OutgoingNotification::WanFcn {
         source: SWITCH,
         ingress,
         flow_label,
@@ -45,12 +45,12 @@ fn fcn_of_level(ingress: Ipv6Addr, flow_label: u32, level: u8) -> Vec<u8> {
     };
     let mut out = [0; 60];
     let (len, _) = outgoing
-        .emit(&About::default(), &Profile::DEFAULT, &mut out)
+        .emit(&DataPacketContext::default(), &Profile::DEFAULT, &mut out)
         .unwrap();
     out[..len].to_vec()
 }
 
-fn ask(pe: &mut IngressPe, micros: u64, bytes: &[u8]) -> Result<Outgoing, Refused> {
+fn ask(pe: &mut IngressPe, micros: u64, bytes: &[u8]) -> Result<OutgoingNotification, Refused> {
     let now = Time::from_nanos(micros * 1000);
     with_frame(bytes, |frame| pe.on_message(now, frame))
 }
@@ -62,7 +62,7 @@ fn an_fcn_becomes_a_cnp_in_the_receivers_name() {
     let v4 = pe.label(SENDER4.into(), RECEIVER4.into(), Qp::truncate(0x222));
     let back = pe.label(RECEIVER.into(), SENDER.into(), Qp::truncate(0x111));
     let cnp = |source: IpAddr, destination: IpAddr, qp| {
-        Ok(Outgoing::Cnp {
+        Ok(OutgoingNotification::Cnp {
             source,
             destination,
             qp: Qp::truncate(qp),
@@ -185,7 +185,7 @@ fn qps_are_learnt_from_acknowledgements_and_configuration() {
         let label = label6(&mut pe, qp);
         let answer = ask(&mut pe, 0, &fcn(PE, label));
         assert!(
-            matches!(answer, Ok(Outgoing::Cnp { qp, .. }) if qp == Qp::truncate(want)),
+            matches!(answer, Ok(OutgoingNotification::Cnp { qp, .. }) if qp == Qp::truncate(want)),
             "{answer:?}"
         );
         assert_eq!(pe.counters().inferred, inferred);
@@ -266,7 +266,7 @@ proptest! {
         label6(&mut pe, 0x222);
         let _ = ask(&mut pe, 0, &raw);
         if let Ok(outgoing) = ask(&mut pe, 0, &bytes) {
-            let want = Outgoing::Cnp { source: RECEIVER.into(), destination: SENDER.into(), qp: Qp::truncate(0x111) };
+            let want = OutgoingNotification::Cnp { source: RECEIVER.into(), destination: SENDER.into(), qp: Qp::truncate(0x111) };
             prop_assert_eq!(outgoing, want);
             let word = u32::from_be_bytes(*bytes[48..].first_chunk().unwrap());
             prop_assert_eq!(word >> 12, KNOWN);

@@ -1,7 +1,7 @@
 //! Tests of the proxy node: lists of messages, and the exact answer to each.
 
 use super::*;
-use crate::outgoing::About;
+use crate::outgoing::DataPacketContext;
 use crate::testing::{
     RECEIVER, RECEIVER4, SENDER, SENDER4, SWITCH, Setup, build, data, ip, mutated, udp, with_frame,
 };
@@ -47,7 +47,7 @@ fn notification(
         IpAddr::V6(_) => SWITCH.into(),
         IpAddr::V4(_) => Ipv4Addr::new(10, 0, 9, 9).into(),
     };
-    let outgoing = Outgoing::ProxyCn {
+    let outgoing = OutgoingNotification::ProxyCn {
         source,
         proxy: to,
         tuple,
@@ -56,13 +56,15 @@ fn notification(
     emit(outgoing, &packet)
 }
 
-fn emit(outgoing: Outgoing, invoking: &[u8]) -> Vec<u8> {
-    let mut out = [0; Outgoing::MAX_LEN];
-    let about = About {
+fn emit(outgoing: OutgoingNotification, invoking: &[u8]) -> Vec<u8> {
+    let mut out = [0; OutgoingNotification::MAX_LEN];
+    let context = DataPacketContext {
         trace: None,
         invoking,
     };
-    let (len, _) = outgoing.emit(&about, &Profile::DEFAULT, &mut out).unwrap();
+    let (len, _) = outgoing
+        .emit(&context, &Profile::DEFAULT, &mut out)
+        .unwrap();
     out[..len].to_vec()
 }
 
@@ -78,13 +80,13 @@ fn good() -> Vec<u8> {
     notification(PROXY.into(), ends6(), 0x222, |_| {})
 }
 
-fn ask(proxy: &mut Proxy, micros: u64, bytes: &[u8]) -> Result<Outgoing, Refused> {
+fn ask(proxy: &mut Proxy, micros: u64, bytes: &[u8]) -> Result<OutgoingNotification, Refused> {
     let now = Time::from_nanos(micros * 1000);
     with_frame(bytes, |frame| proxy.on_message(now, frame))
 }
 
-fn cnp(source: IpAddr, destination: IpAddr, qp: u32) -> Result<Outgoing, Refused> {
-    Ok(Outgoing::Cnp {
+fn cnp(source: IpAddr, destination: IpAddr, qp: u32) -> Result<OutgoingNotification, Refused> {
+    Ok(OutgoingNotification::Cnp {
         source,
         destination,
         qp: Qp::truncate(qp),
@@ -137,7 +139,7 @@ fn refusals_are_counted_by_reason() {
     });
     let to = IpAddr::from(PROXY);
     let swap = |tuple: &mut FiveTuple| tuple.source_port = 1;
-    let outgoing = Outgoing::ProxyCn {
+    let outgoing = OutgoingNotification::ProxyCn {
         source: SWITCH.into(),
         proxy: to,
         tuple: tuple6(),
@@ -288,7 +290,7 @@ fn flows_of_other_transports_are_counted() {
         packet[6] = protocol;
         let tuple = FiveTuple::from_packet(&packet).unwrap();
         assert_eq!((tuple.protocol, tuple.destination_port), (protocol, port));
-        let outgoing = Outgoing::ProxyCn {
+        let outgoing = OutgoingNotification::ProxyCn {
             source: SWITCH.into(),
             proxy: PROXY.into(),
             tuple,

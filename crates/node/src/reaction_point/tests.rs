@@ -1,7 +1,7 @@
 //! Tests of the reaction point: lists of frames, and the exact reaction to each.
 
 use super::*;
-use crate::outgoing::{About, Outgoing};
+use crate::outgoing::{DataPacketContext, OutgoingNotification};
 use crate::testing::{
     ICRC, RECEIVER, RECEIVER4, SENDER, SENDER4, SWITCH, build, data, hop, ip, mutated, trace, udp,
     with_frame,
@@ -35,33 +35,33 @@ fn host(set: impl FnOnce(&mut Config)) -> (ReactionPoint, FlowId) {
     (host, flow)
 }
 
-fn emit(outgoing: Outgoing, about: &About<'_>) -> Vec<u8> {
-    let mut out = [0; Outgoing::MAX_LEN];
-    let (len, _) = outgoing.emit(about, &Profile::DEFAULT, &mut out).unwrap();
+fn emit(outgoing: OutgoingNotification, context: &DataPacketContext<'_>) -> Vec<u8> {
+    let mut out = [0; OutgoingNotification::MAX_LEN];
+    let (len, _) = outgoing.emit(context, &Profile::DEFAULT, &mut out).unwrap();
     out[..len].to_vec()
 }
 
 fn cnp(qp: Qp) -> Vec<u8> {
-    let outgoing = Outgoing::Cnp {
+    let outgoing = OutgoingNotification::Cnp {
         source: RECEIVER.into(),
         destination: SENDER.into(),
         qp,
     };
-    emit(outgoing, &About::default())
+    emit(outgoing, &DataPacketContext::default())
 }
 
-fn fast_cnp_from(source: Ipv6Addr, about: &About<'_>) -> Vec<u8> {
-    let outgoing = Outgoing::FastCnp {
+fn fast_cnp_from(source: Ipv6Addr, context: &DataPacketContext<'_>) -> Vec<u8> {
+    let outgoing = OutgoingNotification::FastCnp {
         source,
         destination: SENDER,
         original_destination: RECEIVER,
         qp: PEER,
     };
-    emit(outgoing, about)
+    emit(outgoing, context)
 }
 
 fn fast_cnp() -> Vec<u8> {
-    fast_cnp_from(SWITCH, &About::default())
+    fast_cnp_from(SWITCH, &DataPacketContext::default())
 }
 
 fn react(host: &mut ReactionPoint, now: Time, bytes: &[u8]) -> Reaction {
@@ -82,7 +82,7 @@ fn only_a_switchs_fast_cnp_detours_a_flow() {
         });
     });
     let slowed = |from, to| Reaction::Slowed { flow, from, to };
-    let by_receiver = fast_cnp_from(RECEIVER, &About::default());
+    let by_receiver = fast_cnp_from(RECEIVER, &DataPacketContext::default());
     let steps = [
         (0, &fast_cnp(), Reaction::Detoured { flow, path: 1 }),
         (1, &fast_cnp(), ignored(Ignored::JustDetoured)),
@@ -116,21 +116,21 @@ fn both_kinds_of_cnp_find_the_flow_and_slow_it() {
     );
     // Option 2 as well, and a plain CNP over IPv4.
     let bytes = trace(&[hop(1000, 900)]);
-    let about = About {
+    let context = DataPacketContext {
         trace: Some((OptType::Preallocated, &bytes)),
-        ..About::default()
+        ..DataPacketContext::default()
     };
-    let with_trace = fast_cnp_from(SWITCH, &about);
+    let with_trace = fast_cnp_from(SWITCH, &context);
     assert_eq!(
         react(&mut host, at(1), &with_trace),
         slowed(flow, LINE / 4.0, LINE / 8.0)
     );
-    let v4 = Outgoing::Cnp {
+    let v4 = OutgoingNotification::Cnp {
         source: RECEIVER4.into(),
         destination: SENDER4.into(),
         qp: Qp::truncate(0x112),
     };
-    let v4 = emit(v4, &About::default());
+    let v4 = emit(v4, &DataPacketContext::default());
     assert_eq!(
         react(&mut host, at(1), &v4),
         slowed(other, LINE, LINE / 2.0)
@@ -157,7 +157,7 @@ fn by_default_fast_cnps_are_ignored() {
 
 #[test]
 fn only_listed_sources_may_send_fast_cnps() {
-    let from_receiver = fast_cnp_from(RECEIVER, &About::default());
+    let from_receiver = fast_cnp_from(RECEIVER, &DataPacketContext::default());
     // No node is listed by default, not even the receiver.
     let (mut host_without, _) = host(|config| config.access_list = Config::default().access_list);
     for bytes in [fast_cnp(), from_receiver.clone()] {
@@ -289,23 +289,23 @@ fn qps_without_a_flow_are_unknown() {
     let steps = [
         cnp(PEER),
         {
-            let outgoing = Outgoing::FastCnp {
+            let outgoing = OutgoingNotification::FastCnp {
                 source: SWITCH,
                 destination: SENDER,
                 original_destination: RECEIVER,
                 qp: OWN,
             };
-            emit(outgoing, &About::default())
+            emit(outgoing, &DataPacketContext::default())
         },
         {
             let original_destination = Ipv6Addr::new(0x2001, 0xdb8, 7, 0, 0, 0, 0, 7);
-            let outgoing = Outgoing::FastCnp {
+            let outgoing = OutgoingNotification::FastCnp {
                 source: SWITCH,
                 destination: SENDER,
                 original_destination,
                 qp: PEER,
             };
-            emit(outgoing, &About::default())
+            emit(outgoing, &DataPacketContext::default())
         },
     ];
     for bytes in steps {
@@ -413,13 +413,13 @@ fn rates_recover_by_time_and_octets() {
 #[test]
 fn only_option_2_carries_telemetry() {
     let bytes = trace(&[hop(1000, 1000)]);
-    let about = About {
+    let context = DataPacketContext {
         trace: Some((OptType::Preallocated, &bytes)),
-        ..About::default()
+        ..DataPacketContext::default()
     };
     let params = telemetry::Params::default();
     for (bytes, want) in [
-        (fast_cnp_from(SWITCH, &about), LINE * 0.95 + params.r_ai()),
+        (fast_cnp_from(SWITCH, &context), LINE * 0.95 + params.r_ai()),
         (fast_cnp(), LINE / 2.0),
         (cnp(OWN), LINE / 2.0),
     ] {

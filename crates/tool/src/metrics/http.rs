@@ -31,7 +31,7 @@ use tokio::time::{sleep, timeout};
 pub const CONNECTIONS: usize = 64;
 
 /// Maximum duration of a request and its answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum length of a request's head in octets: the minimum that hyper accepts.
 pub const HEAD: usize = 8_192;
@@ -99,7 +99,7 @@ where
         {
             oldest.abort();
         }
-        let connection = timeout(PATIENCE, serve(stream, Arc::clone(&answer)));
+        let connection = timeout(TIMEOUT, serve(stream, Arc::clone(&answer)));
         open.push_back(tokio::spawn(connection).abort_handle());
     }
 }

@@ -1,7 +1,7 @@
 //! Messages about sending: before the first frame, each second, and at the end; also the exit code.
 
 use super::open::Opened;
-use crate::console::{Console, say, say_json, to_json};
+use crate::console::{Console, print, print_json, to_json};
 use crate::failure::{Failure, Result};
 use crate::quantity::{bits_per_second, counted, grouped};
 use fcn_link::backend::Queue;
@@ -61,12 +61,12 @@ pub fn announce(
     for (name, detail) in details {
         let _ = writeln!(text, "{name:<8} {detail}");
     }
-    say(console.err, &text)
+    print(console.err, &text)
 }
 
 /// Prints progress to standard error.
 fn tick(tick: &Tick, console: &mut Console<'_>) {
-    if tick.at_once {
+    if tick.unpaced {
         // The speed of writing on this machine is of no interest.
         let _ = writeln!(
             console.err,
@@ -124,9 +124,9 @@ pub fn conclude(
         &mut *console.out
     };
     if as_json {
-        say_json(out, &as_value(report, more)?)?;
+        print_json(out, &as_value(report, more)?)?;
     } else if !quiet {
-        say(out, &as_text(report, lines))?;
+        print(out, &as_text(report, lines))?;
     }
     match &report.ended {
         Ended::LinkFailed(why) => Err(Failure::failed(why.clone())),

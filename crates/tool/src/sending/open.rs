@@ -81,10 +81,10 @@ pub fn open(
         .map_err(|refusal| Failure::failed(refusal.to_string()))?;
     let most = longest_frame(&interface);
     let wanted = Options {
-        wanted: options.backend.into(),
+        backend: options.backend.into(),
         queues: options.queues,
         slots,
-        longest: longest.map_or(most, |longest| longest.min(most)),
+        max_frame_len: longest.map_or(most, |longest| longest.min(most)),
     };
     match backend::open(&interface, &wanted) {
         Ok(queues) => Ok(Opened {
@@ -161,7 +161,7 @@ fn to_file(
     let mut file = FileTransmit::create(path, (slots.copying, longest.unwrap_or(LONGEST)), program)
         .map_err(|error| Failure::failed(error.to_string()))?;
     if options.live {
-        file.make_live();
+        file.set_live();
     }
     Ok(Opened {
         interface: None,

@@ -2,10 +2,10 @@
 
 use crate::output::Replacing;
 use clap::{Args, ValueEnum};
-use fcn_link::backend::Wanted;
+use fcn_link::backend::BackendChoice;
 use fcn_link::clock::Waiting;
 use fcn_link::pacing::CatchUp;
-use fcn_link::xdp::Copying;
+use fcn_link::xdp::CopyMode;
 use std::path::PathBuf;
 
 /// Target of frames.
@@ -55,13 +55,13 @@ pub enum Backend {
     Packet,
 }
 
-impl From<Backend> for Wanted {
+impl From<Backend> for BackendChoice {
     fn from(backend: Backend) -> Self {
         match backend {
             Backend::Auto => Self::Best,
-            Backend::Xdp => Self::Xdp(Copying::Best),
-            Backend::XdpZeroCopy => Self::Xdp(Copying::Never),
-            Backend::XdpCopy => Self::Xdp(Copying::Always),
+            Backend::Xdp => Self::Xdp(CopyMode::Best),
+            Backend::XdpZeroCopy => Self::Xdp(CopyMode::Never),
+            Backend::XdpCopy => Self::Xdp(CopyMode::Always),
             Backend::Packet => Self::PacketSocket,
         }
     }

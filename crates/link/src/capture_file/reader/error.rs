@@ -35,14 +35,14 @@ impl Position {
 
 /// Compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packing {
+pub enum Compression {
     /// By gzip (RFC 1952).
     Gzip,
     /// By zstd (RFC 8878).
     Zstd,
 }
 
-impl fmt::Display for Packing {
+impl fmt::Display for Compression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Gzip => "gzip",
@@ -63,7 +63,7 @@ pub enum ReadErrorKind {
     Read(io::Error),
     /// The file could not be decompressed.
     #[error("cannot decompress it ({0}): {1}; copy or compress it again")]
-    Unpack(Packing, io::Error),
+    Unpack(Compression, io::Error),
     /// The file cannot be read again from the start.
     #[error("cannot read it again: {0}{advice}", advice = advice(_0))]
     Rewind(io::Error),

@@ -100,7 +100,7 @@ impl Pcap {
             interface: 0,
             at: Some(at),
             wire_len,
-            place: window.take(len),
+            range: window.take(len),
         }))
     }
 }

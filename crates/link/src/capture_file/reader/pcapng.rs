@@ -53,7 +53,7 @@ impl Section {
             return Err(ReadErrorKind::Cut);
         };
         let len = block_len(len, LEAST_SECTION_LEN)?;
-        let block = whole(window, order, len)?;
+        let block = complete_block(window, order, len)?;
         let Some([_, _, _, version]) = order.words(block) else {
             return Err(ReadErrorKind::Cut);
         };
@@ -108,7 +108,7 @@ impl Section {
         layout: impl Fn(Order, &[u8], &[ReadInterface]) -> Option<Layout>,
     ) -> Result<Found, ReadErrorKind> {
         let len = block_len(len, HEADER_LEN + TRAILER_LEN)?;
-        let block = whole(window, self.order, len)?;
+        let block = complete_block(window, self.order, len)?;
         let mut found = self.found(block, interfaces, layout)?;
         found.shift(window.take(len).start);
         Ok(found)
@@ -150,7 +150,7 @@ impl Section {
         }
         let len = block_len(len, HEADER_LEN + TRAILER_LEN).ok()?;
         let block = octets.get(..len)?;
-        if !says_again(self.order, block) {
+        if !has_matching_trailer(self.order, block) {
             return None;
         }
         Some((len, self.found(block, interfaces, enhanced).ok()?))
@@ -194,7 +194,7 @@ impl Section {
             interface: self.first + layout.interface as usize,
             at,
             wire_len: layout.wire_len,
-            place: layout.header_len..layout.header_len + captured,
+            range: layout.header_len..layout.header_len + captured,
         })
     }
 
@@ -206,7 +206,7 @@ impl Section {
         len: u32,
     ) -> Result<(), ReadErrorKind> {
         let len = block_len(len, HEADER_LEN + TRAILER_LEN)?;
-        let block = whole(window, self.order, len)?;
+        let block = complete_block(window, self.order, len)?;
         let body = block.get(HEADER_LEN..len - TRAILER_LEN).unwrap_or_default();
         let interface = ReadInterface::parse(self.order, body)?;
         if interfaces.len() >= MAX_INTERFACES {
@@ -227,7 +227,7 @@ impl Section {
         len: u32,
     ) -> Result<(), ReadErrorKind> {
         let len = block_len(len, HEADER_LEN + TRAILER_LEN)?;
-        let block = whole(window, self.order, len)?;
+        let block = complete_block(window, self.order, len)?;
         let body = block.get(HEADER_LEN..len - TRAILER_LEN).unwrap_or_default();
         // Interface and time (2 words).
         if let Some([number, _, _]) = self.order.words(body)
@@ -336,13 +336,13 @@ fn differs(len: u32, again: u32) -> ReadErrorKind {
 
 /// Returns all octets of a block of stated length `len`, which must be repeated at its end.
 #[inline]
-fn whole<'w>(
+fn complete_block<'w>(
     window: &'w mut Window<'_>,
     order: Order,
     len: usize,
 ) -> Result<&'w [u8], ReadErrorKind> {
     let block = window.need(len)?;
-    if !says_again(order, block) {
+    if !has_matching_trailer(order, block) {
         return Err(differs(len as u32, last_word(order, block)));
     }
     Ok(block)
@@ -350,7 +350,7 @@ fn whole<'w>(
 
 /// True if the length at the end of a block matches.
 #[inline]
-fn says_again(order: Order, block: &[u8]) -> bool {
+fn has_matching_trailer(order: Order, block: &[u8]) -> bool {
     last_word(order, block) as usize == block.len()
 }
 

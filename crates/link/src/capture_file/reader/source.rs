@@ -1,7 +1,7 @@
 //! The input of a capture: a file or a reader, decompressed if its first octets indicate
 //! compression.
 
-use super::error::{Packing, ReadErrorKind};
+use super::error::{Compression, ReadErrorKind};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek};
@@ -43,7 +43,7 @@ impl Origin {
 /// The octets of a capture, uncompressed.
 pub(super) struct Source<'r> {
     octets: Box<dyn Read + Send + 'r>,
-    packing: Option<Packing>,
+    compression: Option<Compression>,
 }
 
 impl<'r> Source<'r> {
@@ -58,16 +58,19 @@ impl<'r> Source<'r> {
         let raw = Cursor::new(magic).chain(raw);
         let octets: Box<dyn Read + Send + 'r> = match packing {
             None => Box::new(raw),
-            Some(Packing::Gzip) => {
+            Some(Compression::Gzip) => {
                 let packed = BufReader::with_capacity(PACKED_LEN, raw);
                 Box::new(MultiGzDecoder::new(packed))
             }
-            Some(Packing::Zstd) => {
+            Some(Compression::Zstd) => {
                 let packed = BufReader::with_capacity(PACKED_LEN, raw);
-                Box::new(unzstd(packed).map_err(|e| ReadErrorKind::Unpack(Packing::Zstd, e))?)
+                Box::new(unzstd(packed).map_err(|e| ReadErrorKind::Unpack(Compression::Zstd, e))?)
             }
         };
-        Ok(Self { octets, packing })
+        Ok(Self {
+            octets,
+            compression: packing,
+        })
     }
 
     pub(super) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
@@ -76,7 +79,7 @@ impl<'r> Source<'r> {
 
     /// Distinguishes octets that cannot be read from octets that cannot be decompressed.
     pub(super) fn explain(&self, e: io::Error) -> ReadErrorKind {
-        match self.packing {
+        match self.compression {
             Some(packing) if e.raw_os_error().is_none() => ReadErrorKind::Unpack(packing, e),
             _ => ReadErrorKind::Read(e),
         }
@@ -90,12 +93,12 @@ fn unzstd<R: Read>(packed: BufReader<R>) -> io::Result<Decoder<'static, BufReade
 }
 
 /// Returns the compression of a file that begins with `magic`.
-fn packing(magic: &[u8]) -> Option<Packing> {
+fn packing(magic: &[u8]) -> Option<Compression> {
     match *magic {
         // RFC 1952, section 2.3.1; 8 is deflate, the only method defined.
-        [0x1F, 0x8B, 8, _] => Some(Packing::Gzip),
+        [0x1F, 0x8B, 8, _] => Some(Compression::Gzip),
         // RFC 8878, sections 3.1.1 and 3.1.2: a frame, or a skippable frame before it.
-        [0x28, 0xB5, 0x2F, 0xFD] | [0x50..=0x5F, 0x2A, 0x4D, 0x18] => Some(Packing::Zstd),
+        [0x28, 0xB5, 0x2F, 0xFD] | [0x50..=0x5F, 0x2A, 0x4D, 0x18] => Some(Compression::Zstd),
         _ => None,
     }
 }
