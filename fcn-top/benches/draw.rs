@@ -4,7 +4,7 @@
 use fcn_top::record::RowId;
 use fcn_top::record::{Answer, Evidence, QpRecord, QpSide};
 use fcn_top::tables::Tables;
-use fcn_top::text::Words;
+use fcn_top::text::Formatter;
 use fcn_top::view::{App, Options};
 use fcn_wire::{Kind, Origin};
 use ratatui::Terminal;
@@ -89,12 +89,12 @@ fn tables(qps: u32, round: u32) -> Tables {
 }
 
 fn measure(name: &str, filter: &str, qps: u32) {
-    let words = Words::default();
+    let formatter = Formatter::default();
     let options = Options {
         filter: filter.to_owned(),
         ..Options::default()
     };
-    let mut app = App::new(&options, &words);
+    let mut app = App::new(&options, &formatter);
     let mut terminal =
         Terminal::new(TestBackend::new(200, 50)).expect("memory is all that it needs");
     let (mut spent, mut worst) = (Duration::ZERO, Duration::ZERO);

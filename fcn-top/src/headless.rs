@@ -9,8 +9,8 @@ use crate::output::csv::Csv;
 use crate::output::json::{self, Intervals};
 use crate::output::report::{self, Header};
 use crate::setup::Printing;
-use crate::tables::{Tables, Wanted, Watched};
-use crate::text::{Words, clean};
+use crate::tables::{TableSource, Tables, Wanted};
+use crate::text::{Formatter, clean};
 use fcn_observe::time::nanos;
 use fcn_tool::console::{Console, print, print_json};
 use fcn_tool::failure::{Failure, Result};
@@ -33,7 +33,7 @@ const SOON: Duration = Duration::from_millis(1);
 
 /// Outcome of a run without a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum Outcome {
     /// It ended by itself.
     Well,
     /// It was interrupted.
@@ -59,7 +59,7 @@ enum Printed<'w> {
 pub struct Printer {
     printing: Printing,
     selection: Selection,
-    words: Words,
+    formatter: Formatter,
     /// Output produced while packets arrive.
     pieces: Receiver<Piece>,
     audit: Arc<Mutex<Audit>>,
@@ -70,7 +70,7 @@ impl Printer {
     /// arrive.
     pub fn new(
         printing: Printing,
-        (selection, words): (Selection, Words),
+        (selection, words): (Selection, Formatter),
         monitor: &mut Monitor,
         every: Duration,
     ) -> (Self, Option<IntervalTimer<Monitor>>) {
@@ -82,7 +82,7 @@ impl Printer {
         let printer = Self {
             printing,
             selection,
-            words,
+            formatter: words,
             pieces,
             audit: Arc::new(Mutex::new(audit)),
         };
@@ -111,8 +111,8 @@ impl Printer {
         engine: &Engine,
         (interrupted, over): (&AtomicBool, &AtomicBool),
         console: &mut Console<'_>,
-    ) -> Result<Ended> {
-        let mut ended = Ended::Well;
+    ) -> Result<Outcome> {
+        let mut outcome = Outcome::Well;
         let mut printed = match self.printing {
             Printing::JsonLines => Printed::Lines(&mut *console.out, Intervals::default()),
             Printing::CsvIntervals => Printed::Csv(Box::new(Csv::new(
@@ -136,7 +136,7 @@ impl Printer {
             let runs = engine.runs();
             warnings.tell(engine, console.err);
             if interrupted.load(Ordering::Relaxed) && !over.swap(true, Ordering::AcqRel) {
-                ended = Ended::Interrupted;
+                outcome = Outcome::Interrupted;
             }
             // After the last packet there is nothing to wait for: all its output has arrived.
             let look = if runs { LOOK } else { Duration::ZERO };
@@ -171,11 +171,11 @@ impl Printer {
         if let Printed::Csv(csv) = printed {
             csv.finish()?;
         }
-        Ok(ended)
+        Ok(outcome)
     }
 
     fn print(&self, printed: &mut Printed<'_>, piece: Piece) -> Result {
-        let (selection, words) = (&self.selection, &self.words);
+        let (selection, words) = (&self.selection, &self.formatter);
         match (printed, piece) {
             (Printed::Text(out) | Printed::Lines(out, _), Piece::Text(text)) => write(*out, &text),
             (Printed::Lines(out, intervals), Piece::Interval(from, to, tables)) => {
@@ -201,7 +201,7 @@ impl Printer {
         (header, unchecked, strict): (&Header, &[Unchecked], bool),
         console: &mut Console<'_>,
     ) -> Result {
-        let (selection, words) = (&self.selection, &self.words);
+        let (selection, words) = (&self.selection, &self.formatter);
         let err = &mut *console.err;
         let mut warn = |missing: Option<String>| {
             if let Some(missing) = missing {

@@ -2,11 +2,11 @@
 
 use crate::cli::Cli;
 use crate::config::Preferences;
+use crate::engine::all_interfaces::ANY;
 use crate::engine::file::{Choice, FileInput};
 use crate::engine::handle::Capturing;
 use crate::engine::kernel_filter::PacketFilter;
 use crate::engine::live::LiveInput;
-use crate::engine::passed::ANY;
 use crate::engine::privileges;
 use crate::engine::{Engine, Input};
 use crate::output::bare_table;
@@ -83,7 +83,7 @@ pub fn live(cli: &Cli, preferences: &Preferences, profile: &Profile) -> Result<I
         |why: String| Failure::failed(why).and("keep privileges on purpose with --keep-privileges");
     let mut waiting = false;
     for input in &mut inputs {
-        waiting |= input.await_it().map_err(failed)?;
+        waiting |= input.open_when_up().map_err(failed)?;
     }
     let mut rights = privileges::drop_all().map_err(failed)?;
     for input in &inputs {

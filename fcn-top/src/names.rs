@@ -92,7 +92,7 @@ const LOOK: Duration = Duration::from_millis(2);
 const LONGEST_NAME: usize = 253;
 
 /// The name of an address.
-type Found = Option<Arc<str>>;
+type Lookup = Option<Arc<str>>;
 
 /// Names from reverse lookups, one at a time in a separate thread. Queries never block; an answer
 /// is cached until many others have been requested.
@@ -104,7 +104,7 @@ pub struct Names {
 }
 
 /// Lookup results; `None` if an address has no name, or none yet.
-type Known = LruCache<IpAddr, Found>;
+type Known = LruCache<IpAddr, Lookup>;
 
 impl Names {
     /// Uses the system's resolver.

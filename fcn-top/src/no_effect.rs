@@ -2,7 +2,7 @@
 //! configuration file may contain them for other runs.
 
 use crate::cli::Cli;
-use crate::setup::{Printing, Way};
+use crate::setup::{OutputMode, Printing};
 use fcn_tool::failure::{Failure, Result};
 
 /// Rejects options on the command line that do nothing in this mode of output.
@@ -10,21 +10,21 @@ use fcn_tool::failure::{Failure, Result};
 /// # Errors
 ///
 /// There is such an option; the text names it and its purpose.
-pub fn refuse(cli: &Cli, way: Way) -> Result {
+pub fn refuse(cli: &Cli, way: OutputMode) -> Result {
     let (mode, limits, given) = (&cli.mode, &cli.limits, &cli.preferences);
     let on = |switch: Option<bool>| switch == Some(true);
-    let is_screen = way == Way::Screen;
+    let is_screen = way == OutputMode::Screen;
     let exports = mode.export.is_some();
     let has_intervals = matches!(
         way,
-        Way::Headless(Printing::JsonLines | Printing::CsvIntervals)
+        OutputMode::Headless(Printing::JsonLines | Printing::CsvIntervals)
     );
     let has_rows = has_intervals
         || exports
         || mode.html.is_some()
         || matches!(
             way,
-            Way::Headless(Printing::Json | Printing::Csv | Printing::Report)
+            OutputMode::Headless(Printing::Json | Printing::Csv | Printing::Report)
         );
     // Preconditions of options: whether each holds, and its name.
     let capture = (!cli.input.iface.is_empty(), "capturing on an interface");

@@ -24,7 +24,7 @@ impl RowId {
 
 /// State of an interface that is not captured on itself: packets captured on all interfaces
 /// together passed it, or a mirror copied them from it.
-pub const PASSED: &str = "passed";
+pub const INDIRECT: &str = "passed";
 
 /// State of the interface of the built-in capture, also in exports of its packets.
 pub const MADE_UP: &str = "demo: made-up traffic";
@@ -39,7 +39,7 @@ pub enum Cell<'a> {
     /// Free text.
     Text(&'a str),
     /// Evidence of a conclusion, as text.
-    Evidence(Grounds),
+    Evidence(EvidenceCell),
     /// An address; masked, or with its name, if requested.
     Address(IpAddr),
     /// A quantity, or an identifier (a QP, a flow label, a frame).
@@ -185,7 +185,7 @@ pub use fcn_wire::notification::Side as QpSide;
 
 /// Evidence of a conclusion, or what is missing for one.
 #[derive(Clone, Copy, Debug, Display, PartialEq)]
-pub enum Grounds {
+pub enum EvidenceCell {
     /// Evidence of a sender's obedience.
     Verdict(Evidence),
     /// Additional data needed for a verdict.
@@ -243,10 +243,10 @@ records! {
         change: Option<f64> = "Change", 7, Change, "By how much less data there is at least after notifications than at other times, at the time scale that the evidence names: -0.5 is half; nothing where the verdict is another than obeys, or rests on another path", |v| some(v, Cell::Change);
         measured: u64 = "Meas", 6, Count, "Notifications of any kind about the flow, wherever seen, with data between them and the next one: what the verdict rests on", |v| Cell::Count(*v);
         verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender does what notifications ask: obeys, does_not_obey, unclear; nothing where no data is known to be its", |v| some(v, |v| Cell::Name(v.id()));
-        evidence: Option<Evidence> = "Evidence", 130, Text, "What the verdict rests on, in a sentence", |v| some(v, |v| Cell::Evidence(Grounds::Verdict(v)));
-        advice: Option<Advice> = "Would help", 45, Text, "What would help to tell whether the sender obeys; nothing where the verdict is another than unclear, or nothing is known to help", |v| some(v, |v| Cell::Evidence(Grounds::Advice(v)));
+        evidence: Option<Evidence> = "Evidence", 130, Text, "What the verdict rests on, in a sentence", |v| some(v, |v| Cell::Evidence(EvidenceCell::Verdict(v)));
+        advice: Option<Advice> = "Would help", 45, Text, "What would help to tell whether the sender obeys; nothing where the verdict is another than unclear, or nothing is known to help", |v| some(v, |v| Cell::Evidence(EvidenceCell::Advice(v)));
         made_by: Option<Maker> = "Made by", 21, Name, "Who made plain CNPs, whatever address they come from, inferred: receiver, receiver_or_imitation (the receiver, or a switch that imitates it), network (a switch, or else a proxy or ingress PE that was asked out of sight), proxy, ingress_pe, mixed where the receiver did and others, or unknown; nothing for other kinds", |v| some(v, |v| Cell::Name(v.id()));
-        made_by_evidence: Option<origin::Evidence> = "Evidence of maker", 80, Text, "What made_by rests on, in a sentence; where several did, or where too few tell, how many CNPs were made by whom", |v| some(v, |v| Cell::Evidence(Grounds::Maker(v)));
+        made_by_evidence: Option<origin::Evidence> = "Evidence of maker", 80, Text, "What made_by rests on, in a sentence; where several did, or where too few tell, how many CNPs were made by whom", |v| some(v, |v| Cell::Evidence(EvidenceCell::Maker(v)));
         first_seen: u64 = "First", 12, Moment, "First notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         last_seen: u64 = "Last", 12, Moment, "Last notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         icrc_bad: u64 = "ICRC", 5, Count, "Notifications whose ICRC was wrong", |v| Cell::Count(*v);

@@ -3,9 +3,9 @@
 
 use crate::cli::Cli;
 use crate::config::{self, Preferences};
-use crate::engine::keeper::Keeper;
+use crate::engine::packet_store::PacketStore;
 use crate::engine::{Engine, Limits};
-use crate::headless::{self, Ended, Printer, Warnings};
+use crate::headless::{self, Outcome, Printer, Warnings};
 use crate::inputs::{self, Inputs};
 use crate::monitor::Monitor;
 use crate::nic::{command, read::NicInput};
@@ -16,11 +16,11 @@ use crate::output::html::{self, PageFile, Story};
 use crate::output::part::Part;
 use crate::output::prometheus::{self, Exposition};
 use crate::output::report::Header;
-use crate::record::PASSED;
+use crate::record::INDIRECT;
 use crate::running::feed;
-use crate::setup::{self, Printing, Way};
-use crate::tables::{Nics, Wanted, Watched};
-use crate::text::Words;
+use crate::setup::{self, OutputMode, Printing};
+use crate::tables::{Nics, TableSource, Wanted};
+use crate::text::Formatter;
 use crate::view::{self, Tab};
 use clap::Parser;
 use fcn_observe::time::nanos;
@@ -69,7 +69,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     let file = setup::fitting(file, &cli, way);
     let preferences = std::mem::take(&mut cli.preferences).or(file);
     let mut options = setup::screen(&cli, &preferences, way)?;
-    let selection = if way == Way::Screen && options.view != Tab::Qps {
+    let selection = if way == OutputMode::Screen && options.view != Tab::Qps {
         // Order and filter then belong to another table and are already checked.
         Selection::default()
     } else {
@@ -111,8 +111,8 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         monitor.keep_course();
     }
     let printing = match way {
-        Way::Headless(printing) => printing,
-        Way::Screen | Way::Daemon => Printing::Nothing,
+        OutputMode::Headless(printing) => printing,
+        OutputMode::Screen | OutputMode::Daemon => Printing::Nothing,
     };
     let (printer, timer) = Printer::new(
         printing,
@@ -120,18 +120,18 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         &mut monitor,
         preferences.interval(),
     );
-    let keeps = cli.mode.export.is_some() || (way == Way::Screen && !private);
+    let keeps = cli.mode.export.is_some() || (way == OutputMode::Screen && !private);
     let room = preferences.keep.map_or(8 << 20, |size| size.0);
-    let keeper = keeps.then(|| Keeper::new(usize::try_from(room).unwrap_or(usize::MAX)));
+    let store = keeps.then(|| PacketStore::new(usize::try_from(room).unwrap_or(usize::MAX)));
     let limits = Limits {
         count: cli.limits.count,
         span: cli.limits.duration.filter(|_| !inputs.are_live()),
     };
-    let engine = Arc::new(Engine::new(monitor, keeper, limits, private));
+    let engine = Arc::new(Engine::new(monitor, store, limits, private));
     if let Some(timer) = timer {
         engine.set_timer(timer);
     }
-    if let (Inputs::Live(_, rights), Way::Headless(_) | Way::Daemon) = (&inputs, way)
+    if let (Inputs::Live(_, rights), OutputMode::Headless(_) | OutputMode::Daemon) = (&inputs, way)
         && !cli.mode.quiet
     {
         // Announced before the first packet, so that a script that starts the program can wait for
@@ -164,16 +164,16 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         .map(|listener| metrics(listener, &cli, by_interface, &engine, &words, way, console))
         .transpose()?;
     match way {
-        Way::Screen => {
+        OutputMode::Screen => {
             let (shown, ended) = feed(&engine, inputs, (&over, deadline), || {
                 view::run(&*engine, &options, &words, &interrupted)
             });
             shown?;
             // Problems of an interface were on the screen; an incomplete capture is reported once
             // more.
-            if live { whole(&engine) } else { ended }
+            if live { check_losses(&engine) } else { ended }
         }
-        Way::Daemon => {
+        OutputMode::Daemon => {
             let ((), ended) = feed(&engine, inputs, (&over, deadline), || {
                 let mut warnings = Warnings::default();
                 // The metrics of a capture file are served until the program is stopped.
@@ -187,9 +187,9 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             if !interrupted.load(Ordering::Relaxed) {
                 captured(&engine)?;
             }
-            whole(&engine)
+            check_losses(&engine)
         }
-        Way::Headless(_) => {
+        OutputMode::Headless(_) => {
             let (printed, ended) = feed(&engine, inputs, (&over, deadline), || {
                 printer.wait(&engine, (&interrupted, &over), console)
             });
@@ -217,9 +217,11 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
             };
             shown.and(exported).and(written).and(ended)?;
             match how {
-                Ended::Well if live => captured(&engine).and(whole(&engine)),
-                Ended::Well => whole(&engine),
-                Ended::Interrupted => Err(Failure::interrupted("this is what was seen until then")),
+                Outcome::Well if live => captured(&engine).and(check_losses(&engine)),
+                Outcome::Well => check_losses(&engine),
+                Outcome::Interrupted => {
+                    Err(Failure::interrupted("this is what was seen until then"))
+                }
             }
         }
     }
@@ -228,12 +230,12 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
 /// Fails if no interface could be captured on at the end: an empty capture means nothing then.
 fn captured(engine: &Engine) -> Result {
     let interfaces = engine.tables(Wanted::default()).interfaces;
-    if engine.has_enough() || interfaces.iter().any(|interface| interface.state == "up") {
+    if engine.limit_reached() || interfaces.iter().any(|interface| interface.state == "up") {
         return Ok(());
     }
     let watched = interfaces
         .iter()
-        .filter(|interface| interface.state != PASSED);
+        .filter(|interface| interface.state != INDIRECT);
     let states: Vec<String> = watched
         .map(|interface| format!("{} is {}", interface.name, interface.state))
         .collect();
@@ -241,7 +243,7 @@ fn captured(engine: &Engine) -> Result {
 }
 
 /// Fails if packets were lost.
-fn whole(engine: &Engine) -> Result {
+fn check_losses(engine: &Engine) -> Result {
     if engine.is_lossy() {
         return Err(Failure::incomplete("packets were lost")
             .and(headless::lost(&engine.tables(Wanted::default()))));
@@ -255,8 +257,8 @@ fn metrics(
     cli: &Cli,
     by_interface: bool,
     engine: &Arc<Engine>,
-    words: &Words,
-    way: Way,
+    formatter: &Formatter,
+    mode: OutputMode,
     console: &mut Console<'_>,
 ) -> Result<prometheus::Server> {
     let rows = cli.limits.top.unwrap_or(prometheus::QPS);
@@ -269,10 +271,10 @@ fn metrics(
             ..Wanted::default()
         })
     };
-    let mut exposition = Exposition::new(rows, words.clone());
+    let mut exposition = Exposition::new(rows, formatter.clone());
     exposition.by_interface = by_interface;
     let server = prometheus::serve(listener, exposition, tables)?;
-    if way != Way::Screen && !cli.mode.quiet {
+    if mode != OutputMode::Screen && !cli.mode.quiet {
         let address = server.address();
         let _ = writeln!(
             console.err,
@@ -283,31 +285,31 @@ fn metrics(
 }
 
 /// Returns the facts of a report that are not in the tables.
-fn header(cli: &Cli, private: bool, engine: &Engine, ended: &Result, how: Ended) -> Header {
+fn header(cli: &Cli, private: bool, engine: &Engine, ended: &Result, how: Outcome) -> Header {
     let files = cli.input.read.iter().map(|path| path.display().to_string());
     // They may contain an address in any spelling.
     let read = cli.input.iface.iter().cloned().chain(files);
     let read = read.filter(|_| !private).collect();
     let ended = match (ended, how) {
         (Err(failure), _) => Some(failure.to_string()),
-        (Ok(()), Ended::Interrupted) => Some("interrupted".to_owned()),
-        (Ok(()), Ended::Well) => None,
+        (Ok(()), Outcome::Interrupted) => Some("interrupted".to_owned()),
+        (Ok(()), Outcome::Well) => None,
     };
     // A live capture has no end, so stopping it does not make the output partial.
-    let enough = cli.input.read.is_some() && engine.has_enough();
+    let limit_reached = cli.input.read.is_some() && engine.limit_reached();
     let part = Part {
         filter: cli.input.filter.clone(),
         interfaces: cli.input.interface.clone(),
         private,
-        count: cli.limits.count.filter(|_| enough),
-        span: cli.limits.duration.map(nanos).filter(|_| enough),
-        last_frame: enough.then(|| engine.last()),
+        count: cli.limits.count.filter(|_| limit_reached),
+        span: cli.limits.duration.map(nanos).filter(|_| limit_reached),
+        last_frame: limit_reached.then(|| engine.last()),
     };
     Header { read, part, ended }
 }
 
 /// A failure to write a file; `dropped` is true if privileges were dropped before.
-fn unwritten(what: &str, why: String, dropped: bool) -> Failure {
+fn write_failure(what: &str, why: String, dropped: bool) -> Failure {
     let denied = why.contains("ermission denied");
     let failure = Failure::failed(what).and(why);
     if denied && dropped {
@@ -319,7 +321,7 @@ fn unwritten(what: &str, why: String, dropped: bool) -> Failure {
 
 /// Creates the file of a page.
 fn new_page(to: &Path, replace: bool, dropped: bool) -> Result<PageFile> {
-    PageFile::create(to, replace).map_err(|why| unwritten("--html", why, dropped))
+    PageFile::create(to, replace).map_err(|why| write_failure("--html", why, dropped))
 }
 
 /// Writes a page about the whole run.
@@ -330,7 +332,7 @@ fn write_page(
         &Header,
         &[Unchecked],
         &Selection,
-        &Words,
+        &Formatter,
         bool,
     ),
     cli: &Cli,
@@ -370,7 +372,7 @@ fn write_page(
 fn export(
     engine: &Engine,
     selection: &Selection,
-    words: &Words,
+    formatter: &Formatter,
     (to, dropped, quiet): (&Path, bool, bool),
     console: &mut Console<'_>,
 ) -> Result {
@@ -378,15 +380,15 @@ fn export(
         qps: true,
         ..Wanted::default()
     });
-    if let Some(missing) = selection.wait_to_filter(&tables, words) {
+    if let Some(missing) = selection.wait_to_filter(&tables, formatter) {
         // Losing a warning is not an error, here and below.
         let _ = writeln!(console.err, "{PROGRAM}: warning: {missing}");
     }
-    let selected = selection.apply(&tables, words);
+    let selected = selection.apply(&tables, formatter);
     let rows = selected.rows.iter().map(|(id, _)| *id).collect();
     let (count, gone) = engine
         .export_rows(&rows, to)
-        .map_err(|why| unwritten("cannot export", why, dropped))?;
+        .map_err(|why| write_failure("cannot export", why, dropped))?;
     let mut text = format!("{}: {}", to.display(), counted(count, "packet"));
     if gone > 0 {
         text += &format!(

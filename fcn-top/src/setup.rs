@@ -11,7 +11,7 @@ use crate::order::Order;
 use crate::output::Selection;
 use crate::record::{CounterRecord, EventRecord, HopRecord, InterfaceRecord, PointRecord};
 use crate::record::{QpRecord, Record};
-use crate::text::Words;
+use crate::text::Formatter;
 use crate::view::{Options, Tab};
 use fcn_tool::failure::{Failure, Result};
 use fcn_wire::Profile;
@@ -43,7 +43,7 @@ pub enum Printing {
 
 /// Mode of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum OutputMode {
     /// On a screen.
     Screen,
     /// Printed or written, then done.
@@ -58,7 +58,7 @@ pub enum Way {
 /// # Errors
 ///
 /// There is no terminal, and no option selects an output.
-pub fn way(cli: &Cli, terminal: bool) -> Result<Way> {
+pub fn way(cli: &Cli, terminal: bool) -> Result<OutputMode> {
     let mode = &cli.mode;
     let printing = match mode {
         _ if mode.audit && mode.json => Printing::AuditJson,
@@ -71,13 +71,13 @@ pub fn way(cli: &Cli, terminal: bool) -> Result<Way> {
         _ => Printing::Nothing,
     };
     if mode.is_headless() {
-        return Ok(Way::Headless(printing));
+        return Ok(OutputMode::Headless(printing));
     }
     match (terminal, mode.prometheus) {
-        (true, _) => Ok(Way::Screen),
+        (true, _) => Ok(OutputMode::Screen),
         (false, _) if cli.input.demo => Err(Failure::usage("--demo")
             .and("standard output is no terminal, and its made-up traffic is for a screen only")),
-        (false, Some(_)) => Ok(Way::Daemon),
+        (false, Some(_)) => Ok(OutputMode::Daemon),
         (false, None) => Err(Failure::usage("standard output is no terminal").and(
             "say what to print: --report, --json, --jsonl, --csv, --html or --audit; or --prometheus, or --export",
         )),
@@ -89,12 +89,12 @@ pub fn way(cli: &Cli, terminal: bool) -> Result<Way> {
 /// # Errors
 ///
 /// The filter or the order is invalid.
-pub fn selection(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Selection> {
+pub fn selection(cli: &Cli, preferences: &Preferences, mode: OutputMode) -> Result<Selection> {
     // Output at the end covers the whole capture, not its last second.
-    let rates = match way {
-        Way::Headless(Printing::JsonLines | Printing::CsvIntervals) => Rates::Latest,
-        Way::Headless(_) => Rates::Mean,
-        Way::Screen | Way::Daemon => Rates::Latest,
+    let rates = match mode {
+        OutputMode::Headless(Printing::JsonLines | Printing::CsvIntervals) => Rates::Latest,
+        OutputMode::Headless(_) => Rates::Mean,
+        OutputMode::Screen | OutputMode::Daemon => Rates::Latest,
     };
     let filter = cli.limits.rows.as_deref().unwrap_or_default();
     let filter = Filter::parse_with::<QpRecord>(filter, rates)
@@ -161,31 +161,31 @@ pub fn settings(cli: &Cli, preferences: &Preferences, profile: Profile) -> Setti
 }
 
 /// Returns the formatting options. Starts a thread if names are resolved.
-pub fn words(preferences: &Preferences) -> Words {
+pub fn words(preferences: &Preferences) -> Formatter {
     let zone = if preferences.utc == Some(true) {
         TimeZone::UTC
     } else {
         TimeZone::system()
     };
-    let words = Words::new(zone);
+    let formatter = Formatter::new(zone);
     if preferences.privacy == Some(true) {
-        words.with_privacy(Arc::new(Pseudonyms::default()))
+        formatter.with_privacy(Arc::new(Pseudonyms::default()))
     } else if preferences.resolve == Some(true) {
-        words.with_names(Arc::new(Names::from_resolver()))
+        formatter.with_names(Arc::new(Names::from_resolver()))
     } else {
-        words
+        formatter
     }
 }
 
 /// Returns the configuration of `file`, without its order if that applies to another table than the
 /// one shown with `cli` in this mode: a preferred order of the points is not one of the QPs.
-pub fn fitting(file: Preferences, cli: &Cli, way: Way) -> Preferences {
+pub fn fitting(file: Preferences, cli: &Cli, mode: OutputMode) -> Preferences {
     let usual = Tab::default().id();
     let its = file.view.as_deref().unwrap_or(usual);
-    let shown = match way {
-        Way::Screen => cli.preferences.view.as_deref().unwrap_or(its),
+    let shown = match mode {
+        OutputMode::Screen => cli.preferences.view.as_deref().unwrap_or(its),
         // Printed output shows the QPs.
-        Way::Headless(_) | Way::Daemon => usual,
+        OutputMode::Headless(_) | OutputMode::Daemon => usual,
     };
     if shown == its {
         return file;
@@ -198,7 +198,7 @@ pub fn fitting(file: Preferences, cli: &Cli, way: Way) -> Preferences {
 /// # Errors
 ///
 /// There is no such view, or its table has no such order or filter.
-pub fn screen(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Options> {
+pub fn screen(cli: &Cli, preferences: &Preferences, mode: OutputMode) -> Result<Options> {
     let usual = Options::default();
     let view = preferences.view.as_deref().unwrap_or(usual.view.id());
     let view = Tab::named(view).ok_or_else(|| {
@@ -209,7 +209,7 @@ pub fn screen(cli: &Cli, preferences: &Preferences, way: Way) -> Result<Options>
     })?;
     let order = preferences.sort.clone().unwrap_or_default();
     let filter = cli.limits.rows.clone().unwrap_or_default();
-    if way == Way::Screen {
+    if mode == OutputMode::Screen {
         match view {
             // A flow is a row of the QPs table.
             Tab::Qps | Tab::Flow => table::<QpRecord>(view, &order, &filter),
@@ -256,10 +256,10 @@ mod tests {
     use super::*;
     use clap::Parser;
 
-    fn options(words: &str, way: Way) -> core::result::Result<Options, String> {
+    fn options(words: &str, mode: OutputMode) -> core::result::Result<Options, String> {
         let mut cli = Cli::try_parse_from(words.split(' ')).unwrap();
         let preferences = core::mem::take(&mut cli.preferences);
-        screen(&cli, &preferences, way).map_err(|failure| failure.to_string())
+        screen(&cli, &preferences, mode).map_err(|failure| failure.to_string())
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
             "fcn-top -i a --view events --sort -at --where severity>=warning",
             "fcn-top -i a --view interfaces --sort name --where state=up",
         ] {
-            options(words, Way::Screen).unwrap();
+            options(words, OutputMode::Screen).unwrap();
         }
         for (words, option) in [
             ("fcn-top -i a --view points --sort qp", "--sort"),
@@ -281,7 +281,7 @@ mod tests {
             ("fcn-top -i a --view interfaces --where hop=1", "--where"),
             ("fcn-top -i a --view paths --sort quue_max", "--sort"),
         ] {
-            let error = options(words, Way::Screen).unwrap_err();
+            let error = options(words, OutputMode::Screen).unwrap_err();
             assert!(error.starts_with(&format!("{option}: ")), "{error}");
             let all = match words.split(' ').nth(4) {
                 Some("points") => "notifier, notifier_role, made_by, trusted, ",
@@ -292,7 +292,7 @@ mod tests {
             assert!(error.contains(all), "{error}");
             assert_eq!(error.lines().count(), 1, "{error}");
             // Printed output is checked elsewhere, against the QPs.
-            options(words, Way::Headless(Printing::Json)).unwrap();
+            options(words, OutputMode::Headless(Printing::Json)).unwrap();
         }
     }
 
@@ -303,15 +303,20 @@ mod tests {
             sort: Some("-total".to_owned()),
             ..Preferences::default()
         };
-        let json = Way::Headless(Printing::Json);
+        let json = OutputMode::Headless(Printing::Json);
         for (view, words, way, kept) in [
-            (None, "fcn-top -i a", Way::Screen, true),
-            (None, "fcn-top -i a --view points", Way::Screen, false),
-            (Some("points"), "fcn-top -i a", Way::Screen, true),
+            (None, "fcn-top -i a", OutputMode::Screen, true),
+            (
+                None,
+                "fcn-top -i a --view points",
+                OutputMode::Screen,
+                false,
+            ),
+            (Some("points"), "fcn-top -i a", OutputMode::Screen, true),
             (
                 Some("points"),
                 "fcn-top -i a --view qps",
-                Way::Screen,
+                OutputMode::Screen,
                 false,
             ),
             (Some("points"), "fcn-top -i a", json, false),

@@ -174,7 +174,7 @@ pub struct PastPacket {
     /// True if it is marked CE.
     pub ce: bool,
     /// True if its PSN does not advance: retransmitted, or out of order.
-    pub back: bool,
+    pub reordered: bool,
 }
 
 /// Requested time series; that of all traffic is always included.
@@ -320,7 +320,7 @@ impl Wanted {
 }
 
 /// A source of data for the screen.
-pub trait Watched {
+pub trait TableSource {
     /// Returns the current tables.
     fn tables(&self, wanted: Wanted) -> Tables;
 

@@ -136,20 +136,20 @@ pub const NOTHING: &str = "–";
 
 /// Formatting options for values. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Words {
+pub struct Formatter {
     privacy: Option<Arc<Pseudonyms>>,
     names: Option<Arc<Names>>,
     zone: TimeZone,
 }
 
-impl Default for Words {
+impl Default for Formatter {
     /// Plain addresses, times in UTC.
     fn default() -> Self {
         Self::new(TimeZone::UTC)
     }
 }
 
-impl Words {
+impl Formatter {
     /// Plain addresses, times in `zone`.
     pub const fn new(zone: TimeZone) -> Self {
         Self {
@@ -312,7 +312,7 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{EventRecord, Grounds, Record, origin};
+    use crate::record::{EventRecord, EvidenceCell, Record, origin};
     use crate::tests::sample;
 
     #[test]
@@ -345,10 +345,10 @@ mod tests {
     fn evidence_is_masked_too() {
         let [cnp, receiver] = [1, 2].map(|last| origin::Mac([2, 0, 0, 0, 0, last]));
         let macs = origin::Macs { cnp, receiver };
-        let evidence = Cell::Evidence(Grounds::Maker(origin::Evidence::OtherMac(macs)));
-        let plain = Words::default().cell(evidence);
+        let evidence = Cell::Evidence(EvidenceCell::Maker(origin::Evidence::OtherMac(macs)));
+        let plain = Formatter::default().cell(evidence);
         assert!(plain.contains("02:00:00:00:00:01"), "{plain}");
-        let masked = Words::masked().cell(evidence);
+        let masked = Formatter::masked().cell(evidence);
         assert!(
             !masked.contains("02:00") && masked.contains("mac-"),
             "{masked}"
@@ -358,39 +358,48 @@ mod tests {
     #[test]
     fn times_use_the_requested_zone() {
         let at = 1_763_799_300_123_456_789;
-        let words = Words::default();
-        assert_eq!(words.cell(Cell::Moment(at)), "08:15:00.123");
-        assert_eq!(words.clock(at, 0), "08:15:00");
-        assert_eq!(words.clock(at, 9), "08:15:00.123456789");
-        assert_eq!(words.day_and_time(at), "2025-11-22 08:15:00.123456 UTC");
+        let formatter = Formatter::default();
+        assert_eq!(formatter.cell(Cell::Moment(at)), "08:15:00.123");
+        assert_eq!(formatter.clock(at, 0), "08:15:00");
+        assert_eq!(formatter.clock(at, 9), "08:15:00.123456789");
+        assert_eq!(formatter.day_and_time(at), "2025-11-22 08:15:00.123456 UTC");
         let day = 86_400_000_000_000;
-        assert_eq!(words.clock_since(at - day / 4, at, 0), "08:15:00");
-        let later = words.clock_since(at - day, at, 0);
+        assert_eq!(formatter.clock_since(at - day / 4, at, 0), "08:15:00");
+        let later = formatter.clock_since(at - day, at, 0);
         assert_eq!(later, "2025-11-22 08:15:00");
-        let words = Words::new(TimeZone::fixed(jiff::tz::offset(2)));
-        assert_eq!(words.cell(Cell::Moment(at)), "10:15:00.123");
-        assert_eq!(words.day_and_time(at), "2025-11-22 10:15:00.123456 +02:00");
+        let in_zone = Formatter::new(TimeZone::fixed(jiff::tz::offset(2)));
+        assert_eq!(in_zone.cell(Cell::Moment(at)), "10:15:00.123");
         assert_eq!(
-            words.day_and_time(u64::MAX),
+            in_zone.day_and_time(at),
+            "2025-11-22 10:15:00.123456 +02:00"
+        );
+        assert_eq!(
+            in_zone.day_and_time(u64::MAX),
             "2554-07-22 01:34:33.709551 +02:00"
         );
     }
 
     #[test]
     fn columns_determine_number_formats() {
-        let words = Words::default();
+        let formatter = Formatter::default();
         let column = |id: &str| {
             QpRecord::COLUMNS
                 .iter()
                 .find(|column| column.id == id)
                 .unwrap()
         };
-        assert_eq!(words.in_column(column("qp"), Cell::Count(0x1234)), "0x1234");
         assert_eq!(
-            words.in_column(column("flow_label"), Cell::Count(0x1234)),
+            formatter.in_column(column("qp"), Cell::Count(0x1234)),
+            "0x1234"
+        );
+        assert_eq!(
+            formatter.in_column(column("flow_label"), Cell::Count(0x1234)),
             "0x01234"
         );
-        assert_eq!(words.in_column(column("total"), Cell::Count(1234)), "1,234");
+        assert_eq!(
+            formatter.in_column(column("total"), Cell::Count(1234)),
+            "1,234"
+        );
         let column = |id: &str| {
             EventRecord::COLUMNS
                 .iter()
@@ -398,18 +407,18 @@ mod tests {
                 .unwrap()
         };
         assert_eq!(
-            words.in_column(column("frame"), Cell::Count(12345)),
+            formatter.in_column(column("frame"), Cell::Count(12345)),
             "12345"
         );
         assert_eq!(
-            words.in_column(column("at"), Cell::Moment(5_000)),
+            formatter.in_column(column("at"), Cell::Moment(5_000)),
             "00:00:00.000005"
         );
     }
 
     #[test]
     fn terminal_control_characters_are_removed() {
-        let words = Words::default();
+        let formatter = Formatter::default();
         for text in [
             "a\x1b[2Jb",
             "a\rb",
@@ -419,7 +428,7 @@ mod tests {
             "a\u{7f}b",
             "a\u{2066}b",
         ] {
-            let shown = words.cell(Cell::Text(text));
+            let shown = formatter.cell(Cell::Text(text));
             assert!(shown.contains('\u{fffd}'), "{text:?}");
             assert!(!shown.chars().any(char::is_control), "{text:?}");
             assert!(!shown.contains(['\u{202e}', '\u{2066}']));
@@ -429,11 +438,11 @@ mod tests {
 
     #[test]
     fn columns_fit_their_declared_width() {
-        let words = Words::default();
+        let formatter = Formatter::default();
         let wide = |text: &str| text.chars().count();
         let row = sample::qp();
         for (number, column) in QpRecord::COLUMNS.iter().enumerate() {
-            let text = words.in_column(column, row.cell(number));
+            let text = formatter.in_column(column, row.cell(number));
             assert!(
                 wide(&text) <= usize::from(column.width),
                 "{}: {text}",

@@ -10,7 +10,7 @@ use fcn_top::engine::kernel_filter::PacketFilter;
 use fcn_top::engine::{Engine, Input, Limits};
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_top::record::MADE_UP;
-use fcn_top::tables::{Tables, Wanted, Watched};
+use fcn_top::tables::{TableSource, Tables, Wanted};
 use fcn_wire::Kind;
 use std::collections::BTreeMap;
 use std::net::IpAddr;

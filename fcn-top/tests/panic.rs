@@ -15,8 +15,8 @@ use fcn_top::engine::{Engine, Input, Limits};
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_top::record::RowId;
 use fcn_top::running::feed;
-use fcn_top::tables::{Details, Tables, Wanted, WantedDetails, Watched};
-use fcn_top::text::Words;
+use fcn_top::tables::{Details, TableSource, Tables, Wanted, WantedDetails};
+use fcn_top::text::Formatter;
 use fcn_top::view::{Options, run};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -83,7 +83,7 @@ struct Fragile<'a> {
     shown: &'a AtomicU32,
 }
 
-impl Watched for Fragile<'_> {
+impl TableSource for Fragile<'_> {
     fn tables(&self, wanted: Wanted) -> Tables {
         let shown = self.shown.fetch_add(1, Ordering::Relaxed);
         assert!(shown < SHOWN || self.what != "drawing", "{SAID}");
@@ -105,7 +105,7 @@ impl Watched for Fragile<'_> {
 
 /// The program run in the terminal.
 fn broken(what: &str, capture: &Path) -> Result {
-    let words = Words::default();
+    let formatter = Formatter::default();
     let engine = Engine::new(
         Monitor::new(Settings::default()),
         None,
@@ -126,7 +126,7 @@ fn broken(what: &str, capture: &Path) -> Result {
         shown,
     };
     let (left, ended) = feed(&engine, vec![input], (&over, None), || {
-        run(&watched, &Options::default(), &words, &over)
+        run(&watched, &Options::default(), &formatter, &over)
     });
     left.and(ended)
 }

@@ -1,13 +1,13 @@
 //! Exports kept packets to a pcapng file.
 
-use super::keeper::{Keeper, Kept};
+use super::packet_store::{PacketStore, StoredPacket};
 use fcn_link::capture_file::{CaptureWriter, Interface, Options};
 use fcn_wire::LinkType;
 use std::path::Path;
 
 /// A source interface, as described in a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Described {
+pub struct InterfaceDescription {
     /// Name.
     pub name: String,
     /// Description.
@@ -20,17 +20,17 @@ pub struct Described {
 
 /// Packets copied from memory, so that capturing continues while they are written.
 #[derive(Debug, Default)]
-pub struct Chosen {
+pub struct SelectedPackets {
     packets: Vec<(u32, u64, u32, usize)>,
     octets: Vec<u8>,
 }
 
-impl Chosen {
+impl SelectedPackets {
     /// Selects the packets for which `wanted` returns true.
-    pub fn select(keeper: &Keeper, wanted: impl Fn(&Kept) -> bool) -> Self {
+    pub fn select(store: &PacketStore, wanted: impl Fn(&StoredPacket) -> bool) -> Self {
         let mut chosen = Self::default();
         let mut last = None;
-        for (kept, octets) in keeper.packets() {
+        for (kept, octets) in store.packets() {
             if wanted(kept)
                 && !(kept.samples && last.replace(octets.as_ptr()) == Some(octets.as_ptr()))
             {
@@ -49,7 +49,7 @@ impl Chosen {
     /// # Errors
     ///
     /// The file cannot be written; an existing file of that name is not changed.
-    pub fn write(&self, to: &Path, interfaces: &[Described]) -> Result<u64, String> {
+    pub fn write(&self, to: &Path, interfaces: &[InterfaceDescription]) -> Result<u64, String> {
         let interfaces: Vec<Interface<'_>> = interfaces
             .iter()
             .map(|described| Interface {

@@ -1,10 +1,10 @@
 //! Packets from a capture file or a pipe: as fast as possible, as they arrive, or at the pace of
 //! their capture.
 
-use super::export::Described;
+use super::all_interfaces::{InterfaceNumbers, ifindex};
+use super::export::InterfaceDescription;
 use super::kernel_filter::PacketFilter;
-use super::passed::{Passed, ifindex};
-use super::{BATCH, BY_THE_CLOCK, Engine, FRESH, Input, Taking, wall_clock};
+use super::{BATCH, BY_THE_CLOCK, Engine, Input, MAX_LIVE_AGE, PacketSink, wall_clock};
 use crate::monitor::Monitor;
 use crate::monitor::events::DAMAGED;
 use crate::packet::Packet;
@@ -58,17 +58,17 @@ pub struct FileInput {
     regular: bool,
     /// Any of these flags aborts a blocking read of a pipe.
     stops: Vec<Arc<AtomicBool>>,
-    fate: Fate,
+    processing: Processing,
 }
 
 /// State of processing the packets.
 #[derive(Default)]
-struct Fate {
+struct Processing {
     choice: Choice,
     /// True for the built-in capture, which repeats endlessly.
     demo: bool,
     /// Interfaces of the file.
-    interfaces: Vec<Place>,
+    interfaces: Vec<FileInterface>,
     /// Names in use.
     names: FxHashSet<String>,
     /// Packets read, from all interfaces.
@@ -85,9 +85,9 @@ struct Fate {
 }
 
 /// An interface of the file.
-struct Place {
+struct FileInterface {
     /// Its number in the engine, and those of the interfaces that its packets passed.
-    numbers: Option<Passed>,
+    numbers: Option<InterfaceNumbers>,
     link: Option<LinkType>,
     filter: Option<BpfProgram>,
     /// True if all packets are dropped, because the filter cannot be compiled.
@@ -118,12 +118,12 @@ impl Clock {
 }
 
 /// Reads data as it arrives, until told to stop.
-struct Patient {
+struct PipeReader {
     file: File,
     stops: Vec<Arc<AtomicBool>>,
 }
 
-impl Read for Patient {
+impl Read for PipeReader {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         loop {
             if self.stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
@@ -182,7 +182,10 @@ impl FileInput {
                 (CaptureReader::from(file, &name), true)
             } else {
                 let stops = stops.to_vec();
-                (CaptureReader::from(Patient { file, stops }, &name), false)
+                (
+                    CaptureReader::from(PipeReader { file, stops }, &name),
+                    false,
+                )
             }
         };
         let reader = reader.map_err(|error| {
@@ -208,17 +211,17 @@ impl FileInput {
     pub fn demo(choice: Choice, stops: &[Arc<AtomicBool>]) -> Result<Self, Failure> {
         let reader = open_demo().map_err(|error| Failure::failed(error.to_string()))?;
         let mut input = Self::new(reader, None, true, choice, stops);
-        input.fate.demo = true;
+        input.processing.demo = true;
         Ok(input)
     }
 
     /// Restarts the built-in capture after a pause.
-    fn begin_again(&mut self, stop: &AtomicBool) -> Result<(), ReadError> {
-        let begin = self.fate.last.saturating_add(PAUSE);
+    fn restart(&mut self, stop: &AtomicBool) -> Result<(), ReadError> {
+        let begin = self.processing.last.saturating_add(PAUSE);
         // Also if the filter drops all packets.
-        self.fate.wait(begin, stop);
+        self.processing.wait(begin, stop);
         let first = open_demo()?.next()?.map_or(0, |packet| packet.at);
-        self.fate.shift = begin.saturating_sub(first);
+        self.processing.shift = begin.saturating_sub(first);
         self.reader = open_demo()?;
         Ok(())
     }
@@ -235,9 +238,9 @@ impl FileInput {
             path,
             regular,
             stops: stops.to_vec(),
-            fate: Fate {
+            processing: Processing {
                 choice,
-                ..Fate::default()
+                ..Processing::default()
             },
         }
     }
@@ -251,56 +254,56 @@ impl FileInput {
         stop: &AtomicBool,
     ) -> Result<Option<()>, ReadError> {
         let Some(packets) = self.reader.next_batch(most)? else {
-            return match self.fate.demo {
-                true => self.begin_again(stop).map(Some),
+            return match self.processing.demo {
+                true => self.restart(stop).map(Some),
                 false => Ok(None),
             };
         };
-        let before = self.fate.wanted();
-        self.fate.learn(packets.interfaces(), engine);
-        let mut taking = engine.taking();
+        let before = self.processing.wanted();
+        self.processing.learn(packets.interfaces(), engine);
+        let mut sink = engine.lock_for_packets();
         if before == 1
-            && self.fate.wanted() > 1
-            && self.fate.number > 0
+            && self.processing.wanted() > 1
+            && self.processing.number > 0
             && let Some(path) = &self.path
         {
-            self.fate.look_back(path, &mut taking);
+            self.processing.replay_sightings(path, &mut sink);
         }
         let mut more = true;
         for lent in packets.iter() {
-            let Some(packet) = self.fate.pass(&lent, &mut taking) else {
+            let Some(packet) = self.processing.pass(&lent, &mut sink) else {
                 continue;
             };
-            if self.fate.mark.is_some() {
-                taking.release();
-                self.fate.wait(packet.at, stop);
-                taking = engine.taking();
+            if self.processing.mark.is_some() {
+                sink.release();
+                self.processing.wait(packet.at, stop);
+                sink = engine.lock_for_packets();
             }
-            more = taking.take(&packet);
+            more = sink.take(&packet);
             if !more {
                 break;
             }
         }
-        taking.release();
+        sink.release();
         Ok(more.then_some(()))
     }
 
     fn read(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), ReadError> {
         // If reads do not block, process packets in batches.
-        let at_once = self.regular && self.fate.choice.pace.is_none();
+        let at_once = self.regular && self.processing.choice.pace.is_none();
         let most = if at_once { BATCH } else { 1 };
         let mut more = Some(());
         while more.is_some() && !stop.load(Ordering::Relaxed) {
             more = self.take(most, engine, stop)?;
         }
         // Interfaces without packets.
-        self.fate.learn(self.reader.interfaces(), engine);
+        self.processing.learn(self.reader.interfaces(), engine);
         Ok(())
     }
 
     /// Returns the first wanted interface that the capture does not have.
     fn missing(&self) -> Option<&str> {
-        let mut wanted = self.fate.choice.interfaces.iter();
+        let mut wanted = self.processing.choice.interfaces.iter();
         let missing = wanted.find(|wanted| {
             let mut known = self.reader.interfaces().iter().enumerate();
             !known.any(|(number, interface)| is_called(interface, number, wanted))
@@ -309,9 +312,14 @@ impl FileInput {
     }
 
     /// Reports the losses recorded in the file.
-    fn tell_losses(&self, state: &'static str, engine: &Engine) {
-        for (place, interface) in self.fate.interfaces.iter().zip(self.reader.interfaces()) {
-            let Some(number) = place.numbers.as_ref().map(Passed::own) else {
+    fn report_losses(&self, state: &'static str, engine: &Engine) {
+        for (place, interface) in self
+            .processing
+            .interfaces
+            .iter()
+            .zip(self.reader.interfaces())
+        {
+            let Some(number) = place.numbers.as_ref().map(InterfaceNumbers::own) else {
                 continue;
             };
             let lost = (interface.dropped_by_system, interface.dropped_by_interface);
@@ -345,8 +353,8 @@ fn unknown_link(name: &str, number: u32) -> Failure {
 
 impl Input for FileInput {
     fn run(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), Failure> {
-        if self.fate.choice.pace.is_some() || !self.regular {
-            self.fate.mark = Some(engine.mark());
+        if self.processing.choice.pace.is_some() || !self.regular {
+            self.processing.mark = Some(engine.mark());
         }
         if self.regular {
             engine.reads_recording();
@@ -356,24 +364,24 @@ impl Input for FileInput {
         if self.reader.may_describe_later() && self.path.is_none() {
             engine.with(Monitor::expect_interfaces);
         }
-        self.fate.learn(self.reader.interfaces(), engine);
+        self.processing.learn(self.reader.interfaces(), engine);
         let done = self.read(engine, stop);
-        if let Some(mark) = &self.fate.mark {
+        if let Some(mark) = &self.processing.mark {
             mark.store(0, Ordering::Relaxed);
         }
         let stops = self.stops.iter().map(|stop| &**stop);
         let stopped = stops.chain([stop]).any(|stop| stop.load(Ordering::Relaxed));
         let state = match &done {
             Err(_) if !stopped => "damaged",
-            _ if self.fate.demo => MADE_UP,
+            _ if self.processing.demo => MADE_UP,
             _ => "ended",
         };
-        for place in &self.fate.interfaces {
-            for number in place.numbers.iter().flat_map(Passed::numbers) {
+        for place in &self.processing.interfaces {
+            for number in place.numbers.iter().flat_map(InterfaceNumbers::numbers) {
                 engine.interface_state(number, state, None, (None, None));
             }
         }
-        self.tell_losses(state, engine);
+        self.report_losses(state, engine);
         // The name may contain an address in any spelling.
         let name = match engine.private {
             true => "the capture",
@@ -387,17 +395,17 @@ impl Input for FileInput {
                 engine.note(Severity::Error, DAMAGED, None, &why);
                 Err(Failure::failed("the capture is not whole").and(why))
             }
-            Ok(()) if self.fate.unknown > 0 => {
+            Ok(()) if self.processing.unknown > 0 => {
                 let left_out = format!(
                     "{} of link types that are not read here, counted as undecodable",
-                    counted(self.fate.unknown, "packet")
+                    counted(self.processing.unknown, "packet")
                 );
                 engine.note(Severity::Warning, "capture.link_type", None, &left_out);
                 let unread = self
-                    .fate
+                    .processing
                     .interfaces
                     .iter()
-                    .all(|place| place.link.is_none());
+                    .all(|canvas| canvas.link.is_none());
                 match self.reader.interfaces().first() {
                     Some(first) if unread => Err(unknown_link(name, first.link_number)),
                     _ => Ok(()),
@@ -409,7 +417,7 @@ impl Input for FileInput {
                 )))
             }
             // More may be described after the part that was read.
-            Ok(()) if (stopped || engine.has_enough()) && self.fate.wanted() > 0 => Ok(()),
+            Ok(()) if (stopped || engine.limit_reached()) && self.processing.wanted() > 0 => Ok(()),
             Ok(()) => match self.missing() {
                 None => Ok(()),
                 Some(missing) => {
@@ -435,22 +443,22 @@ impl Input for FileInput {
     }
 }
 
-impl Fate {
+impl Processing {
     /// Returns the number of wanted interfaces so far.
     fn wanted(&self) -> usize {
         let wanted = self.interfaces.iter();
-        wanted.filter(|place| place.numbers.is_some()).count()
+        wanted.filter(|canvas| canvas.numbers.is_some()).count()
     }
 
     /// Reads the packets so far again to remember their capture points, because an interface
     /// described only now may have captured them as well. If the file cannot be read again, packets
     /// count per interface.
     #[cold]
-    fn look_back(&mut self, path: &Path, taking: &mut Taking<'_>) {
+    fn replay_sightings(&mut self, path: &Path, sink: &mut PacketSink<'_>) {
         let Ok(mut reader) = CaptureReader::open(path) else {
             return;
         };
-        let mut rehearsal = taking.state.monitor.rehearsal();
+        let mut replay = sink.state.monitor.replay_monitor();
         let (number, last) = (self.number, self.last);
         self.number = 0;
         while self.number < number {
@@ -459,12 +467,12 @@ impl Fate {
             };
             if lent.link.is_none() {
                 self.number += 1;
-            } else if let Some(packet) = self.pass(&lent, taking) {
-                rehearsal.observe(&packet);
+            } else if let Some(packet) = self.pass(&lent, sink) {
+                replay.observe(&packet);
             }
         }
         (self.number, self.last) = (number, last);
-        taking.state.monitor.remember(rehearsal);
+        sink.state.monitor.adopt_sightings(replay);
     }
 
     /// Registers the interfaces that the file has described so far.
@@ -493,7 +501,7 @@ impl Fate {
                 Ok(filter) => (Some(filter), about),
                 Err(why) => (None, format!("--filter cannot be had for it: {why}")),
             };
-            let described = Described {
+            let description = InterfaceDescription {
                 name,
                 about,
                 // Packets of unknown link types are not exported either.
@@ -501,10 +509,10 @@ impl Fate {
                 snap_len: 0,
             };
             let state = if self.demo { MADE_UP } else { FILE };
-            self.interfaces.push(Place {
+            self.interfaces.push(FileInterface {
                 numbers: wanted.then(|| {
-                    Passed::new(
-                        engine.taking().know_interface(described, state),
+                    InterfaceNumbers::new(
+                        engine.lock_for_packets().know_interface(description, state),
                         &interface.name,
                     )
                 }),
@@ -520,7 +528,7 @@ impl Fate {
     fn pass<'a>(
         &mut self,
         lent: &capture_file::Packet<'a>,
-        taking: &mut Taking<'_>,
+        sink: &mut PacketSink<'_>,
     ) -> Option<Packet<'a>> {
         self.number += 1;
         if lent.stamped {
@@ -534,15 +542,15 @@ impl Fate {
         if place.filtered || !place.filter.as_ref().is_none_or(passes) {
             return None;
         }
-        let interface = numbers.number((link, lent.bytes), taking, |index| {
+        let interface = numbers.number((link, lent.bytes), sink, |index| {
             // Interface indices of another machine need not be those of this one.
-            let described = Described {
+            let description = InterfaceDescription {
                 name: ifindex(index),
                 about: String::new(),
                 link,
                 snap_len: 0,
             };
-            (described, FILE)
+            (description, FILE)
         });
         let packet = Packet {
             at: self.last,
@@ -554,7 +562,7 @@ impl Fate {
         };
         if place.link.is_none() {
             self.unknown += 1;
-            taking.state.monitor.count_unread(&packet);
+            sink.state.monitor.count_unread(&packet);
             return None;
         }
         Some(packet)
@@ -565,7 +573,7 @@ impl Fate {
         let Some(mark) = &self.mark else { return };
         let Some(speed) = self.choice.pace else {
             // If a pipe delivers packets captured now, time also advances between them.
-            let fresh = wall_clock().abs_diff(at) < FRESH;
+            let fresh = wall_clock().abs_diff(at) < MAX_LIVE_AGE;
             mark.store(if fresh { BY_THE_CLOCK } else { 0 }, Ordering::Relaxed);
             return;
         };

@@ -1,7 +1,7 @@
 //! Opens interfaces through libpcap.
 
+use super::all_interfaces::ANY;
 use super::kernel_filter::{PacketFilter, message};
-use super::passed::ANY;
 use super::rdma;
 use fcn_wire::{LinkType, Profile};
 use pcap::{Active, BpfProgram, Capture, Linktype, Precision};

@@ -1,15 +1,15 @@
 //! Packets from an interface through libpcap: kernel drops, changes of the interface's state, and
 //! reopening it.
 
-use super::export::Described;
+use super::all_interfaces::{ANY, InterfaceNumbers, ifindex};
+use super::export::InterfaceDescription;
 use super::handle::{Capturing, GATHER, Handle, open};
 use super::kernel_filter::message;
 use super::opener::Opener;
-use super::passed::{ANY, Passed, ifindex};
 use super::rdma;
 use super::{Engine, Input, wall_clock};
 use crate::packet::Packet;
-use crate::record::PASSED;
+use crate::record::INDIRECT;
 use fcn_link::interface::{Interface, InterfaceErrorKind, LinkEvent, LinkWatch};
 use fcn_link::privilege::{Capability, require};
 use fcn_observe::sightings;
@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 
 /// Maximum delivery delay, in nanoseconds: the time that the kernel may collect packets, plus
 /// scheduling delay. If none are waiting, all older packets have arrived.
-const ON_ITS_WAY: u64 = 30_000_000;
+const MAX_DELIVERY_DELAY: u64 = 30_000_000;
 /// Maximum wait for packets before other checks.
-const PATIENCE: Timespec = Timespec {
+const POLL_TIMEOUT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
@@ -40,7 +40,7 @@ const RETRYING: Duration = Duration::from_millis(250);
 /// Packets processed before other threads may access the monitor, if that many are waiting. Copying
 /// rows takes less time than that, and each handover costs two wake-ups, so a full ring drains
 /// while a table is made.
-const MANY: usize = 4_096;
+const MAX_BATCH: usize = 4_096;
 /// Maximum number of packets still processed at the end.
 const LAST: usize = 1 << 20;
 
@@ -54,7 +54,7 @@ pub struct LiveInput {
     about: String,
     number: u32,
     /// Interfaces that packets passed, if this is the capture on all interfaces.
-    passed: Passed,
+    numbers: InterfaceNumbers,
     /// Drops reported by the previous handles.
     dropped: (u64, u64),
     /// Drops already reported in an event, and the time of that event.
@@ -118,7 +118,7 @@ impl LiveInput {
             watch,
             about: interface.as_ref().map_or_else(String::new, about),
             number: 0,
-            passed: Passed::new(0, name),
+            numbers: InterfaceNumbers::new(0, name),
             dropped: (0, 0),
             noted: (0, 0),
             noted_at: None,
@@ -140,7 +140,7 @@ impl LiveInput {
     /// # Errors
     ///
     /// The privilege could not be kept.
-    pub fn await_it(&mut self) -> Result<bool, String> {
+    pub fn open_when_up(&mut self) -> Result<bool, String> {
         if self.handle.is_none() {
             self.opener = Some(Opener::start(&self.name, &self.how)?);
         }
@@ -188,14 +188,16 @@ impl LiveInput {
             parts.push(rights.to_owned());
         }
         self.about = parts.join(", ");
-        let described = Described {
+        let description = InterfaceDescription {
             name: self.name.clone(),
             about: self.about.clone(),
             link: link.unwrap_or(LinkType::Ethernet),
             snap_len: self.how.snap_len,
         };
-        self.number = engine.taking().know_interface(described, self.state);
-        self.passed = Passed::new(self.number, &self.name);
+        self.number = engine
+            .lock_for_packets()
+            .know_interface(description, self.state);
+        self.numbers = InterfaceNumbers::new(self.number, &self.name);
         if self.state == "down" {
             engine.note(
                 Severity::Warning,
@@ -218,23 +220,23 @@ impl LiveInput {
             return Ok(0);
         };
         let (link, filter, tick) = (*link, filter.as_ref(), *tick);
-        let (passed, snap_len) = (&mut self.passed, self.how.snap_len);
-        let mut taking = engine.taking();
-        let mut number = taking.state.taken;
-        let taken = capture.dispatch(Some(MANY), |packet| {
+        let (passed, snap_len) = (&mut self.numbers, self.how.snap_len);
+        let mut sink = engine.lock_for_packets();
+        let mut number = sink.state.taken;
+        let taken = capture.dispatch(Some(MAX_BATCH), |packet| {
             if filter.is_some_and(|filter| !filter.filter(packet.data)) {
                 return;
             }
             let stamp = packet.header.ts;
             number += 1;
-            let interface = passed.number((link, packet.data), &mut taking, |index| {
-                let described = Described {
+            let interface = passed.number((link, packet.data), &mut sink, |index| {
+                let description = InterfaceDescription {
                     name: name_of(index),
                     about: format!("by {ANY}"),
                     link,
                     snap_len,
                 };
-                (described, PASSED)
+                (description, INDIRECT)
             });
             let packet = Packet {
                 at: (stamp.tv_sec as u64)
@@ -246,9 +248,9 @@ impl LiveInput {
                 interface,
                 number,
             };
-            taking.take(&packet);
+            sink.take(&packet);
         });
-        taking.release();
+        sink.release();
         taken.map_err(message)
     }
 
@@ -259,7 +261,7 @@ impl LiveInput {
             return false;
         };
         let mut fds = [PollFd::new(&handle.capture, PollFlags::IN)];
-        match poll(&mut fds, Some(&PATIENCE)) {
+        match poll(&mut fds, Some(&POLL_TIMEOUT)) {
             Ok(ready) => ready > 0,
             Err(_) => false,
         }
@@ -275,13 +277,13 @@ impl LiveInput {
         while let Some(event) = self.watch.as_mut().and_then(LinkWatch::poll) {
             // An interface that is not captured on was already reported as waited for.
             if self.handle.is_some() || event == LinkEvent::Gone {
-                self.became(event, engine);
+                self.handle_link_event(event, engine);
             }
         }
     }
 
     /// Changes the state; `text` describes the change, and `about` is shown with the state.
-    fn turn(&mut self, state: &'static str, (about, text): (&str, &str), engine: &Engine) {
+    fn set_state(&mut self, state: &'static str, (about, text): (&str, &str), engine: &Engine) {
         self.state = state;
         let (severity, what) = match state {
             "up" => (Severity::Note, "interface.up"),
@@ -292,7 +294,7 @@ impl LiveInput {
         engine.note(severity, what, Some(self.number), text);
     }
 
-    fn became(&mut self, event: LinkEvent, engine: &Engine) {
+    fn handle_link_event(&mut self, event: LinkEvent, engine: &Engine) {
         let state = match event {
             LinkEvent::Back => "up",
             LinkEvent::Down | LinkEvent::NoCarrier => "down",
@@ -307,7 +309,7 @@ impl LiveInput {
             LinkEvent::Back => self.about.clone(),
             _ => text.clone(),
         };
-        self.turn(state, (&about, &text), engine);
+        self.set_state(state, (&about, &text), engine);
     }
 
     /// Closes the handle, after reading its counters.
@@ -370,7 +372,7 @@ impl LiveInput {
                 self.handle = Some(handle);
                 self.watch = LinkWatch::new(&interface).ok();
                 let text = "it is up, and captured on from now on";
-                self.turn("up", (&self.about.clone(), text), engine);
+                self.set_state("up", (&self.about.clone(), text), engine);
                 true
             }
             Err(why) if require(&[Capability::NetRaw], Path::new("fcn-top")).is_err() => {
@@ -397,7 +399,7 @@ impl Input for LiveInput {
         let (mut watched, mut counted, mut tried) = (begun, begun, begun);
         let mut retries = true;
         self.count(engine, false);
-        while !stop.load(Ordering::Relaxed) && !engine.has_enough() {
+        while !stop.load(Ordering::Relaxed) && !engine.limit_reached() {
             let before = wall_clock();
             let taken = if self.wait() {
                 self.take(engine)
@@ -407,7 +409,7 @@ impl Input for LiveInput {
             match taken {
                 Ok(0) => {
                     // No packets are waiting: everything captured earlier has arrived.
-                    mark.fetch_max(before.saturating_sub(ON_ITS_WAY), Ordering::Relaxed);
+                    mark.fetch_max(before.saturating_sub(MAX_DELIVERY_DELAY), Ordering::Relaxed);
                 }
                 Ok(_) => {}
                 Err(why) => {
@@ -417,7 +419,7 @@ impl Input for LiveInput {
                         self.count(engine, true);
                         self.close();
                         let why = self.unnamed(&why, engine);
-                        self.turn("gone", (&why, &why), engine);
+                        self.set_state("gone", (&why, &why), engine);
                     }
                 }
             }
@@ -437,7 +439,7 @@ impl Input for LiveInput {
         // Packets captured before the end count.
         thread::sleep(Duration::from_millis(GATHER as u64 * 2));
         let mut taken = 0;
-        while taken < LAST && !engine.has_enough() {
+        while taken < LAST && !engine.limit_reached() {
             match self.take(engine) {
                 Ok(some) if some > 0 => taken += some,
                 _ => break,

@@ -2,19 +2,19 @@
 //! here, and all outputs access it through [`Engine`].
 //!
 //! `file.rs` reads captures, `live.rs` captures on interfaces (`opener.rs` waits for them),
-//! `passed.rs` distinguishes interfaces captured on together, `kernel_filter.rs` builds the
-//! kernel's filter, `intervals.rs` divides time into intervals, `keeper.rs` keeps packets and
+//! `all_interfaces.rs` distinguishes interfaces captured on together, `kernel_filter.rs` builds the
+//! kernel's filter, `intervals.rs` divides time into intervals, `packet_store.rs` keeps packets and
 //! `export.rs` writes them, `privileges.rs` drops privileges that are no longer needed.
 
+pub mod all_interfaces;
 pub mod export;
 pub mod file;
 pub mod handle;
 pub mod intervals;
-pub mod keeper;
 pub mod kernel_filter;
 pub mod live;
 mod opener;
-pub mod passed;
+pub mod packet_store;
 pub mod privileges;
 mod rdma;
 mod stamps;
@@ -25,14 +25,16 @@ use crate::new_file::taken;
 use crate::packet::Packet;
 use crate::record::EventRecord;
 use crate::record::RowId;
-use crate::tables::{Details, Dropped, Nics, PastPacket, Tables, Wanted, WantedDetails, Watched};
-use export::{Chosen, Described};
+use crate::tables::{
+    Details, Dropped, Nics, PastPacket, TableSource, Tables, Wanted, WantedDetails,
+};
+use export::{InterfaceDescription, SelectedPackets};
 use fcn_observe::FlowKey;
 use fcn_observe::time::nanos;
 use fcn_tool::failure::Failure;
 use fcn_wire::Severity;
 use intervals::IntervalTimer;
-use keeper::Keeper;
+use packet_store::PacketStore;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustc_hash::FxHashSet;
 use stamps::Stamps;
@@ -58,7 +60,7 @@ pub const BY_THE_CLOCK: u64 = u64::MAX;
 /// Maximum number of pending messages about interfaces: the screen never fetches them.
 const MESSAGES: usize = 100;
 /// Maximum age of a packet on arrival, in nanoseconds, for it to count as captured now.
-const FRESH: u64 = 5_000_000_000;
+const MAX_LIVE_AGE: u64 = 5_000_000_000;
 
 /// A running input; dropped when the input ends.
 pub struct Running<'e>(&'e Engine);
@@ -93,9 +95,9 @@ pub struct Limits {
 /// The monitor, and the other state updated with each packet.
 struct State {
     monitor: Monitor,
-    keeper: Option<Keeper>,
+    store: Option<PacketStore>,
     timer: Option<IntervalTimer<Monitor>>,
-    interfaces: Vec<Described>,
+    interfaces: Vec<InterfaceDescription>,
     limits: Limits,
     /// Packets processed.
     taken: u64,
@@ -104,7 +106,7 @@ struct State {
     /// Time from which packets are ignored.
     until: Option<u64>,
     /// True if a limit was reached.
-    enough: bool,
+    limit_reached: bool,
     /// Plausibility check of time stamps.
     stamps: Stamps,
 }
@@ -134,17 +136,22 @@ pub struct Engine {
 
 impl Engine {
     /// Creates an engine without packets.
-    pub fn new(monitor: Monitor, keeper: Option<Keeper>, limits: Limits, private: bool) -> Self {
+    pub fn new(
+        monitor: Monitor,
+        store: Option<PacketStore>,
+        limits: Limits,
+        private: bool,
+    ) -> Self {
         let state = State {
             monitor,
-            keeper,
+            store,
             timer: None,
             interfaces: Vec::new(),
             limits,
             taken: 0,
             last: 0,
             until: None,
-            enough: false,
+            limit_reached: false,
             stamps: Stamps::default(),
         };
         Self {
@@ -243,15 +250,15 @@ impl Engine {
     }
 
     /// Locks the state to process packets; other threads wait.
-    pub fn taking(&self) -> Taking<'_> {
-        Taking {
+    pub fn lock_for_packets(&self) -> PacketSink<'_> {
+        PacketSink {
             state: self.state.lock(),
         }
     }
 
     /// Returns true if a limit was reached.
-    pub fn has_enough(&self) -> bool {
-        self.state.lock().enough
+    pub fn limit_reached(&self) -> bool {
+        self.state.lock().limit_reached
     }
 
     /// Accesses the monitor; packets wait meanwhile.
@@ -292,7 +299,7 @@ impl Engine {
         if let Some(timer) = timer {
             timer.quiet_until(until.saturating_sub(GRACE), monitor);
         }
-        if until > 0 && !guard.enough {
+        if until > 0 && !guard.limit_reached {
             // Rates are reported as of the end of an interval, so time must not have advanced past
             // it.
             let end = guard.timer.as_ref().map_or(u64::MAX, IntervalTimer::end);
@@ -318,7 +325,7 @@ impl Engine {
         let now = wall_clock();
         let fresh = |mark: &Arc<AtomicU64>| match mark.load(Ordering::Relaxed) {
             BY_THE_CLOCK => true,
-            moment => now.abs_diff(moment) < FRESH,
+            moment => now.abs_diff(moment) < MAX_LIVE_AGE,
         };
         !marks.is_empty() && (self.taken() == 0 || marks.iter().all(fresh))
     }
@@ -387,24 +394,24 @@ impl Engine {
         }
         let (chosen, interfaces, gone) = {
             let guard = self.state.lock();
-            let Some(keeper) = &guard.keeper else {
+            let Some(store) = &guard.store else {
                 return Err("no packets are kept: give room for them with --keep".to_owned());
             };
             let flows: FxHashSet<FlowKey> = rows
                 .iter()
                 .filter_map(|row| guard.monitor.flow_of_row(*row))
                 .collect();
-            let chosen = Chosen::select(keeper, |kept| {
+            let selected = SelectedPackets::select(store, |kept| {
                 kept.row.is_some_and(|row| rows.contains(&row))
                     || kept.flow.is_some_and(|flow| flows.contains(&flow))
             });
-            (chosen, guard.interfaces.clone(), keeper.gone())
+            (selected, guard.interfaces.clone(), store.dropped())
         };
         Ok((chosen.write(to, &interfaces)?, gone))
     }
 }
 
-impl Watched for Engine {
+impl TableSource for Engine {
     fn tables(&self, wanted: Wanted) -> Tables {
         let others = Wanted {
             qps: false,
@@ -416,7 +423,7 @@ impl Watched for Engine {
         // a few milliseconds. Everything else is of the last moment.
         let tables = loop {
             let guard = self.state.lock();
-            next = next.and_then(|place| guard.monitor.rows_from(place, ROWS, &mut rows));
+            next = next.and_then(|canvas| guard.monitor.rows_from(canvas, ROWS, &mut rows));
             let tables = next.is_none().then(|| guard.monitor.tables(others));
             MutexGuard::unlock_fair(guard);
             if let Some((order, most)) = wanted.first
@@ -440,10 +447,10 @@ impl Watched for Engine {
     fn details(&self, wanted: &WantedDetails) -> Details {
         let guard = self.state.lock();
         let mut details = guard.monitor.details(wanted);
-        if let (Some(row), Some(keeper)) = (wanted.packets, &guard.keeper) {
-            details.notified = Some(keeper.notified(row));
+        if let (Some(row), Some(store)) = (wanted.packets, &guard.store) {
+            details.notified = Some(store.notified(row));
             let flow = guard.monitor.flow_of_row(row);
-            let of_it = keeper.packets().map(|(kept, _)| kept).filter(|kept| {
+            let of_it = store.packets().map(|(kept, _)| kept).filter(|kept| {
                 (!kept.copy || kept.ce)
                     && !kept.samples
                     && (kept.row == Some(row)
@@ -454,7 +461,7 @@ impl Watched for Engine {
                     at: kept.at,
                     octets: kept.octets,
                     ce: kept.ce,
-                    back: kept.back,
+                    reordered: kept.back,
                 })
                 .collect();
         }
@@ -478,40 +485,40 @@ impl Watched for Engine {
 }
 
 /// Exclusive access for processing packets.
-pub struct Taking<'a> {
+pub struct PacketSink<'a> {
     state: MutexGuard<'a, State>,
 }
 
-impl Taking<'_> {
+impl PacketSink<'_> {
     /// Processes a packet; returns true if more are wanted. The packet's number is its position
     /// among those counted by the input.
     #[inline]
     pub fn take(&mut self, packet: &Packet<'_>) -> bool {
         let State {
             monitor,
-            keeper,
+            store,
             timer,
             limits,
             taken,
             last,
             until,
-            enough,
+            limit_reached,
             stamps,
             ..
         } = &mut *self.state;
-        if *enough {
+        if *limit_reached {
             return false;
         }
         // It counts with a plausible time; the kept copy has its own.
-        let (at, far) = stamps.believed(packet.interface, packet.at, monitor.now());
+        let (at, far) = stamps.plausible_time(packet.interface, packet.at, monitor.now());
         let counted = Packet { at, ..*packet };
         if let Some(far) = far {
-            monitor.stamped_far(&counted, (far.by, far.ahead), far.first);
+            monitor.report_outlier(&counted, (far.by, far.ahead), far.first);
         }
         if let Some(span) = limits.span {
             let end = *until.get_or_insert_with(|| counted.at.saturating_add(nanos(span)));
             if counted.at >= end {
-                *enough = true;
+                *limit_reached = true;
                 return false;
             }
         }
@@ -522,11 +529,11 @@ impl Taking<'_> {
         *taken += 1;
         *last = packet.number;
         if observed.samples
-            && let Some(keeper) = keeper
+            && let Some(store) = store
         {
-            keep_samples(monitor, keeper, packet);
+            keep_samples(monitor, store, packet);
         }
-        if let Some(keeper) = keeper
+        if let Some(store) = store
             && (observed.row.is_some() || observed.flow.is_some())
         {
             let about = observed.row.and_then(|row| monitor.flow_of_row(row));
@@ -534,25 +541,29 @@ impl Taking<'_> {
                 flow: observed.flow.or(about),
                 ..observed
             };
-            keeper.keep(packet, &about);
+            store.keep(packet, &about);
         }
         if limits.count.is_some_and(|count| *taken >= count) {
-            *enough = true;
+            *limit_reached = true;
         }
-        !*enough
+        !*limit_reached
     }
 
     /// Registers an interface; returns its number.
-    pub fn know_interface(&mut self, described: Described, state: &'static str) -> u32 {
+    pub fn know_interface(
+        &mut self,
+        description: InterfaceDescription,
+        state: &'static str,
+    ) -> u32 {
         let State {
             monitor,
             interfaces,
             ..
         } = &mut *self.state;
         let number = interfaces.len() as u32;
-        monitor.know_interface(number, &described.name, &described.about);
+        monitor.know_interface(number, &description.name, &description.about);
         monitor.interface_state(number, state, None, (None, None));
-        interfaces.push(described);
+        interfaces.push(description);
         number
     }
 
@@ -564,7 +575,7 @@ impl Taking<'_> {
 
 /// Keeps a packet with samples for every row and flow that one of them is about.
 #[cold]
-fn keep_samples(monitor: &Monitor, keeper: &mut Keeper, packet: &Packet<'_>) {
+fn keep_samples(monitor: &Monitor, store: &mut PacketStore, packet: &Packet<'_>) {
     let mut known = FxHashSet::default();
     for sample in monitor.of_samples() {
         let about = sample.row.and_then(|row| monitor.flow_of_row(row));
@@ -578,8 +589,8 @@ fn keep_samples(monitor: &Monitor, keeper: &mut Keeper, packet: &Packet<'_>) {
             continue;
         }
         match known.len() {
-            1 => keeper.keep(packet, &about),
-            _ => keeper.keep_again(&about),
+            1 => store.keep(packet, &about),
+            _ => store.keep_again(&about),
         }
     }
 }
@@ -627,13 +638,15 @@ mod tests {
         });
         let engine = Engine::new(monitor, None, Limits::default(), false);
         for name in ["utc", "uptime"] {
-            let described = Described {
+            let description = InterfaceDescription {
                 name: name.to_owned(),
                 about: String::new(),
                 link,
                 snap_len: 0,
             };
-            engine.taking().know_interface(described, "ended");
+            engine
+                .lock_for_packets()
+                .know_interface(description, "ended");
         }
         let clocks = [START, 1_000 * SECOND];
         for number in 0..100 {
@@ -646,9 +659,9 @@ mod tests {
                 interface: interface as u32,
                 number: number + 1,
             };
-            assert!(engine.taking().take(&packet));
+            assert!(engine.lock_for_packets().take(&packet));
         }
-        let tables = Watched::tables(&engine, Wanted::ALL);
+        let tables = TableSource::tables(&engine, Wanted::ALL);
         for (_, row) in &tables.qps {
             let of_it = row.interface.as_deref() == Some("uptime");
             let first = clocks[usize::from(of_it)];
@@ -703,16 +716,16 @@ mod tests {
         let (from, to) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
         let len =
             fcn_wire::emit::sflow(from, to, &octets[..len], &Profile::DEFAULT, &mut bytes).unwrap();
-        let keeper = Keeper::new(1 << 20);
+        let store = PacketStore::new(1 << 20);
         let monitor = Monitor::new(Settings::default());
-        let engine = Engine::new(monitor, Some(keeper), Limits::default(), false);
-        let described = Described {
+        let engine = Engine::new(monitor, Some(store), Limits::default(), false);
+        let description = InterfaceDescription {
             name: "eth0".to_owned(),
             about: String::new(),
             link: fcn_wire::LinkType::Ethernet,
             snap_len: 0,
         };
-        engine.taking().know_interface(described, "up");
+        engine.lock_for_packets().know_interface(description, "up");
         for number in 1..=3 {
             let packet = Packet {
                 at: START + number,
@@ -722,13 +735,13 @@ mod tests {
                 interface: 0,
                 number,
             };
-            assert!(engine.taking().take(&packet));
+            assert!(engine.lock_for_packets().take(&packet));
         }
         let wanted = Wanted {
             qps: true,
             ..Wanted::default()
         };
-        let rows: FxHashSet<RowId> = Watched::tables(&engine, wanted)
+        let rows: FxHashSet<RowId> = TableSource::tables(&engine, wanted)
             .qps
             .iter()
             .map(|(id, _)| *id)
@@ -752,17 +765,19 @@ mod tests {
         let file =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/receiver-cnp-ipv6.pcapng");
         let mut reader = CaptureReader::open(&file).unwrap();
-        let keeper = Keeper::new(1 << 20);
+        let store = PacketStore::new(1 << 20);
         let monitor = Monitor::new(Settings::default());
-        let engine = Engine::new(monitor, Some(keeper), Limits::default(), false);
+        let engine = Engine::new(monitor, Some(store), Limits::default(), false);
         for name in ["leaf1:r1", "leaf1:s1", "leaf1:s2"] {
-            let described = Described {
+            let description = InterfaceDescription {
                 name: name.to_owned(),
                 about: String::new(),
                 link: fcn_wire::LinkType::Ethernet,
                 snap_len: 0,
             };
-            engine.taking().know_interface(described, "ended");
+            engine
+                .lock_for_packets()
+                .know_interface(description, "ended");
         }
         let mut number = 0;
         // As many as are kept.
@@ -776,10 +791,10 @@ mod tests {
                 interface: packet.interface,
                 number,
             };
-            assert!(engine.taking().take(&packet));
+            assert!(engine.lock_for_packets().take(&packet));
         }
         let mut seen_again = 0;
-        for (row, record) in Watched::tables(&engine, Wanted::ALL).qps {
+        for (row, record) in TableSource::tables(&engine, Wanted::ALL).qps {
             let wanted = WantedDetails {
                 packets: Some(row),
                 rows: vec![row],
@@ -832,7 +847,7 @@ mod tests {
                 interface: 0,
                 number: nth + 1,
             };
-            assert!(engine.taking().take(&packet));
+            assert!(engine.lock_for_packets().take(&packet));
         }
         for tenth in 5..25 {
             mark.store(START + tenth * SECOND / 10, Ordering::Relaxed);

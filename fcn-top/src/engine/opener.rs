@@ -35,7 +35,7 @@ impl Opener {
         let (gone, gone_on) = sync_channel(2);
         let (opened, handle) = sync_channel(1);
         thread::spawn(move || {
-            let ready = privileges::survive();
+            let ready = privileges::keep_capabilities();
             if gone.send(ready).is_err() || may_go.recv().is_err() {
                 return;
             }

@@ -45,7 +45,7 @@ pub fn drop_all() -> Result<String, String> {
 /// # Errors
 ///
 /// The flag cannot be set.
-pub fn survive() -> Result<(), String> {
+pub fn keep_capabilities() -> Result<(), String> {
     caps::securebits::set_keepcaps(true).map_err(failed("keep"))
 }
 

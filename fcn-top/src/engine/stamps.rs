@@ -34,7 +34,7 @@ struct Clock {
 
 /// A packet stamped more than a day from those before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Far {
+pub struct Outlier {
     /// Distance in nanoseconds.
     pub by: u64,
     /// True if it is later than those before.
@@ -47,7 +47,7 @@ impl Stamps {
     /// Returns the time that counts for a packet stamped `at` by that interface, and its distance
     /// if it is implausible; `now` is the current time. Times are nanoseconds since the epoch.
     #[inline]
-    pub fn believed(&mut self, interface: u32, at: u64, now: u64) -> (u64, Option<Far>) {
+    pub fn plausible_time(&mut self, interface: u32, at: u64, now: u64) -> (u64, Option<Outlier>) {
         let place = interface as usize;
         if place >= self.clocks.len() {
             self.clocks.resize(place + 1, Clock::default());
@@ -55,24 +55,24 @@ impl Stamps {
         let clock = &mut self.clocks[place];
         // Time also advances while no packets arrive for days.
         self.latest = self.latest.max(now);
-        let mut far = None;
+        let mut outlier = None;
         if let Some(earliest) = clock.earliest.or(self.earliest)
             && (at > self.latest.saturating_add(FAR) || at.saturating_add(FAR) < earliest)
         {
-            far = Some(Far {
+            outlier = Some(Outlier {
                 by: at.abs_diff(if at > earliest { self.latest } else { earliest }),
                 ahead: at > earliest,
                 first: !std::mem::replace(&mut clock.far, true),
             });
             if clock.earliest.is_some() && !clock.is_third(at, self.latest) {
-                return (self.latest, far);
+                return (self.latest, outlier);
             }
         }
         clock.times = 0;
         clock.earliest = Some(at.min(clock.earliest.unwrap_or(at)));
         self.latest = self.latest.max(at);
         self.earliest = Some(at.min(self.earliest.unwrap_or(at)));
-        (at, far)
+        (at, outlier)
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
     fn all(stamps: &[u64]) -> Vec<u64> {
         let mut believed = Stamps::default();
         (stamps.iter())
-            .map(|at| believed.believed(0, *at, 0).0)
+            .map(|at| believed.plausible_time(0, *at, 0).0)
             .collect()
     }
 
@@ -163,25 +163,25 @@ mod tests {
     fn each_interface_has_its_own_clock() {
         let (mut stamps, ago) = (Stamps::default(), NOW - 2 * FAR);
         for n in 0..9 {
-            assert_eq!(stamps.believed(0, NOW + n, 0), (NOW + n, None));
-            let far = (n == 0).then_some(Far {
+            assert_eq!(stamps.plausible_time(0, NOW + n, 0), (NOW + n, None));
+            let outlier = (n == 0).then_some(Outlier {
                 by: 2 * FAR,
                 ahead: false,
                 first: true,
             });
-            assert_eq!(stamps.believed(1, ago + n, 0), (ago + n, far));
+            assert_eq!(stamps.plausible_time(1, ago + n, 0), (ago + n, outlier));
         }
         // An accepted time of the other interface does not apply to this one.
-        let (at, far) = stamps.believed(0, ago, 0);
+        let (at, far) = stamps.plausible_time(0, ago, 0);
         assert_eq!((at, far.map(|far| far.first)), (NOW + 8, Some(true)));
         // A packet after a long pause is plausible.
-        assert_eq!(stamps.believed(1, NOW, 0).1, None);
-        let (at, far) = stamps.believed(2, NOW + 3 * FAR, 0);
+        assert_eq!(stamps.plausible_time(1, NOW, 0).1, None);
+        let (at, far) = stamps.plausible_time(2, NOW + 3 * FAR, 0);
         assert_eq!(at, NOW + 3 * FAR);
         assert!(far.is_some_and(|far| far.ahead && far.by == 3 * FAR - 8));
         // No packets for days.
         let (later, now) = (NOW + 9 * FAR, NOW + 9 * FAR - 1);
-        assert_eq!(stamps.believed(0, later, now), (later, None));
+        assert_eq!(stamps.plausible_time(0, later, now), (later, None));
     }
 
     proptest! {

@@ -14,7 +14,7 @@ mod words;
 
 use crate::columns::Rates;
 use crate::record::Record;
-use crate::text::Words;
+use crate::text::Formatter;
 use derive_more::Display;
 use value::{Sought, Value};
 use words::Operator;
@@ -119,7 +119,7 @@ impl Filter {
 
     /// Returns true if a row passes. Words also match addresses as they are shown: by name, or by
     /// mask.
-    pub fn matches_shown<R: Record>(&self, record: &R, shown: &Words) -> bool {
+    pub fn matches_shown<R: Record>(&self, record: &R, shown: &Formatter) -> bool {
         let shown = shown.alters_addresses().then_some(shown);
         let root = self.root.as_ref();
         root.is_none_or(|root| root.matches(record, shown))
@@ -136,7 +136,7 @@ impl Node {
         }
     }
 
-    fn matches<R: Record>(&self, record: &R, shown: Option<&Words>) -> bool {
+    fn matches<R: Record>(&self, record: &R, shown: Option<&Formatter>) -> bool {
         match self {
             Self::And(all) => all.iter().all(|node| node.matches(record, shown)),
             Self::Or(some) => some.iter().any(|node| node.matches(record, shown)),

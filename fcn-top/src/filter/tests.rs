@@ -3,14 +3,14 @@
 use super::*;
 use crate::record::{Cell, EventRecord, Holds, HopRecord, InterfaceRecord, PointRecord, QpRecord};
 use crate::tests::sample;
-use crate::text::Words;
+use crate::text::Formatter;
 use fcn_wire::Kind;
 use proptest::prelude::*;
 
 fn passes(text: &str, record: &QpRecord) -> bool {
     Filter::parse::<QpRecord>(text)
         .unwrap_or_else(|error| panic!("{text}: {error}"))
-        .matches_shown(record, &Words::default())
+        .matches_shown(record, &Formatter::default())
 }
 
 #[test]
@@ -233,32 +233,32 @@ fn severities_are_ordered() {
     let filter = Filter::parse::<EventRecord>("severity>=warning").unwrap();
     for event in &events {
         assert_eq!(
-            filter.matches_shown(event, &Words::default()),
+            filter.matches_shown(event, &Formatter::default()),
             event.severity >= fcn_wire::Severity::Warning
         );
     }
     assert!(
         events
             .iter()
-            .any(|event| filter.matches_shown(event, &Words::default()))
+            .any(|event| filter.matches_shown(event, &Formatter::default()))
     );
     assert!(
         !events
             .iter()
-            .all(|event| filter.matches_shown(event, &Words::default()))
+            .all(|event| filter.matches_shown(event, &Formatter::default()))
     );
 }
 
 #[test]
 fn masks_match_their_addresses() {
     let row = sample::qp();
-    let words = Words::masked();
-    let mask = words.address(row.notifier);
+    let formatter = Formatter::masked();
+    let mask = formatter.address(row.notifier);
     let filter = Filter::parse::<QpRecord>(&mask).unwrap();
-    assert!(!filter.matches_shown(&row, &Words::default()));
-    assert!(filter.matches_shown(&row, &words));
+    assert!(!filter.matches_shown(&row, &Formatter::default()));
+    assert!(filter.matches_shown(&row, &formatter));
     let real = Filter::parse::<QpRecord>(&row.notifier.to_string()).unwrap();
-    assert!(real.matches_shown(&row, &words));
+    assert!(real.matches_shown(&row, &formatter));
 }
 
 /// Returns true if a cell fits a column of that type.
@@ -305,12 +305,15 @@ fn every_column_matches_its_own_value() {
                 let text = format!("{}={value}", column.id);
                 let filter =
                     Filter::parse::<R>(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
-                assert!(filter.matches_shown(record, &Words::default()), "{text}");
+                assert!(
+                    filter.matches_shown(record, &Formatter::default()),
+                    "{text}"
+                );
                 let other = format!("{}!={value}", column.id);
                 assert!(
                     !Filter::parse::<R>(&other)
                         .unwrap()
-                        .matches_shown(record, &Words::default()),
+                        .matches_shown(record, &Formatter::default()),
                     "{other}"
                 );
             }
@@ -395,7 +398,7 @@ proptest! {
     #[test]
     fn any_text_is_a_filter_or_an_error(text in any::<String>()) {
         match Filter::parse::<QpRecord>(&text) {
-            Ok(filter) => { let _ = filter.matches_shown(&sample::qp(), &Words::default()); }
+            Ok(filter) => { let _ = filter.matches_shown(&sample::qp(), &Formatter::default()); }
             Err(error) => prop_assert!(error.at <= text.chars().count()),
         }
     }
@@ -404,7 +407,7 @@ proptest! {
     fn tokens_in_any_order_are_a_filter_or_an_error(pieces in proptest::collection::vec(piece(), 0..24)) {
         let text = pieces.join(" ");
         match Filter::parse::<QpRecord>(&text) {
-            Ok(filter) => { let _ = filter.matches_shown(&sample::qp(), &Words::default()); }
+            Ok(filter) => { let _ = filter.matches_shown(&sample::qp(), &Formatter::default()); }
             Err(error) => prop_assert!(error.at <= text.chars().count()),
         }
     }

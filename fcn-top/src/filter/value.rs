@@ -5,7 +5,7 @@ use super::words::{Operator, short};
 use crate::columns::{near, unknown};
 use crate::order::rank;
 use crate::record::{Cell, Column, Holds, Maker};
-use crate::text::Words;
+use crate::text::Formatter;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Kind, Origin, Severity};
 use std::net::IpAddr;
@@ -47,7 +47,7 @@ impl Sought {
     }
 
     /// Returns true if a cell contains it.
-    pub(super) fn is_in(&self, cell: &Cell<'_>, shown: Option<&Words>) -> bool {
+    pub(super) fn is_in(&self, cell: &Cell<'_>, shown: Option<&Formatter>) -> bool {
         match (self, cell) {
             (Self::Prefix(prefix), Cell::Address(address)) => prefix.contains(*address),
             (Self::Prefix(_), _) => false,
@@ -154,7 +154,7 @@ impl Value {
         &self,
         operator: Operator,
         cell: &Cell<'_>,
-        shown: Option<&Words>,
+        shown: Option<&Formatter>,
     ) -> bool {
         let is = |yes: bool| yes == (operator != Operator::IsNot);
         match (self, cell) {
@@ -232,7 +232,7 @@ fn known(column: &Column, name: String) -> Result<String, String> {
 }
 
 /// Returns true if the text of a cell contains `text`, which is in lower case.
-fn contains(cell: &Cell<'_>, text: &str, shown: Option<&Words>) -> bool {
+fn contains(cell: &Cell<'_>, text: &str, shown: Option<&Formatter>) -> bool {
     match cell {
         Cell::Name(cell) | Cell::Text(cell) => contains_lower(cell, text),
         Cell::Evidence(evidence) => contains_lower(&evidence.to_string(), text),

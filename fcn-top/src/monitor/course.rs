@@ -22,7 +22,7 @@ type Run<N> = Series<N, STEPS, COARSEST>;
 
 /// A flow counted separately.
 #[derive(Debug)]
-struct Told {
+struct TrackedFlow {
     /// Start of separate counting.
     since: u64,
     notified: u64,
@@ -31,12 +31,12 @@ struct Told {
 
 /// Traffic so far.
 #[derive(Debug, Default)]
-pub struct Courses {
+pub struct RunSeries {
     traffic: Run<TrafficStep>,
-    flows: FxHashMap<FlowKey, Told>,
+    flows: FxHashMap<FlowKey, TrackedFlow>,
 }
 
-impl Courses {
+impl RunSeries {
     /// Processes a data packet, or a `step` without packets for one first captured with a CE mark
     /// at another capture point.
     pub fn data(&mut self, at: u64, key: FlowKey, step: FlowStep) {
@@ -78,8 +78,8 @@ impl Courses {
         told.steps.add(at, step);
     }
 
-    fn tell(&mut self, at: u64, key: FlowKey) -> &mut Told {
-        self.flows.entry(key).or_insert_with(|| Told {
+    fn tell(&mut self, at: u64, key: FlowKey) -> &mut TrackedFlow {
+        self.flows.entry(key).or_insert_with(|| TrackedFlow {
             since: at,
             notified: 0,
             steps: Run::default(),
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn all_series_share_an_axis_and_keep_their_sums() {
-        let mut courses = Courses::default();
+        let mut courses = RunSeries::default();
         // An hour, one packet of a flow each second; the other flow only at the end.
         let start = 1_767_225_600_000_000_123;
         for second in 0..3_600 {
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn the_most_notified_flows_get_the_slots() {
-        let mut courses = Courses::default();
+        let mut courses = RunSeries::default();
         let mut at = 1_000 * MILLISECOND;
         for number in 0..FLOWS as u32 {
             courses.data(at, flow(number), packet(false));

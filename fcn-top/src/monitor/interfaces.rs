@@ -3,7 +3,7 @@
 use super::mirror_clocks;
 use super::windows::Windows;
 use crate::packet::Packet;
-use crate::record::{InterfaceRecord, PASSED};
+use crate::record::{INDIRECT, InterfaceRecord};
 use crate::tables::Dropped;
 use crate::text::span;
 use core::fmt::Write as _;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Maximum number of interfaces distinguished: as many as a capture file may have. Packets of
 /// further ones count for the last.
-const MOST: usize = 65_536;
+const MAX_INTERFACES: usize = 65_536;
 /// Maximum number of points distinguished where switches copy packets. Copies from further ones
 /// count for the capture itself: packets may claim anything.
 const MOST_COPIED: usize = 10_000;
@@ -213,7 +213,7 @@ impl Interfaces {
 
     #[cold]
     fn add_own(&mut self, number: u32) -> u32 {
-        let number = (number as usize).min(MOST - 1);
+        let number = (number as usize).min(MAX_INTERFACES - 1);
         while self.own.len() <= number {
             self.own.push(self.list.len() as u32);
             self.list.push(Interface::new(self.own.len() - 1));
@@ -247,7 +247,7 @@ impl Interfaces {
             return captured_on;
         }
         let mut new = Interface::new(self.list.len());
-        new.state = PASSED;
+        new.state = INDIRECT;
         if matches!(place.how, How::Erspan(..)) {
             new.clock = Clock::Arrival;
         }

@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 
 /// Maximum number of watched addresses.
-const MOST: usize = 65_536;
+const MAX_INTERFACES: usize = 65_536;
 
 /// An interface's own traffic since it is watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct LocalTraffic {
     /// Plain CNPs to one of its addresses.
     pub cnps_to: u64,
     /// Fast CNPs to one of them: NICs may or may not count these as CNPs.
@@ -24,24 +24,24 @@ pub struct Seen {
 
 /// The watched interfaces.
 #[derive(Debug, Default)]
-pub struct Locals {
+pub struct LocalInterfaces {
     /// Indices in the list, by interface index and address.
     by: FxHashMap<(u32, IpAddr), u32>,
-    list: Vec<(u32, Seen)>,
+    list: Vec<(u32, LocalTraffic)>,
 }
 
-impl Locals {
+impl LocalInterfaces {
     /// Watches traffic on the interface at index `place` to and from these addresses. Returns the
     /// counts so far, and true if an address is new, so that the counts may be too low.
-    pub fn watch(&mut self, place: u32, addresses: &[IpAddr]) -> (Seen, bool) {
+    pub fn watch(&mut self, place: u32, addresses: &[IpAddr]) -> (LocalTraffic, bool) {
         let at = self.list.iter().position(|(other, _)| *other == place);
         let at = at.unwrap_or_else(|| {
-            self.list.push((place, Seen::default()));
+            self.list.push((place, LocalTraffic::default()));
             self.list.len() - 1
         });
         let before = self.by.len();
         for address in addresses {
-            if self.by.len() < MOST {
+            if self.by.len() < MAX_INTERFACES {
                 self.by.insert((place, *address), at as u32);
             }
         }
@@ -76,7 +76,12 @@ impl Locals {
         }
     }
 
-    fn count(&mut self, place: u32, address: IpAddr, what: impl FnOnce(&mut Seen) -> &mut u64) {
+    fn count(
+        &mut self,
+        place: u32,
+        address: IpAddr,
+        what: impl FnOnce(&mut LocalTraffic) -> &mut u64,
+    ) {
         let at = self.by.get(&(place, address));
         if let Some((_, seen)) = at.and_then(|at| self.list.get_mut(*at as usize)) {
             *what(seen) += 1;

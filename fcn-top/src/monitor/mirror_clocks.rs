@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 /// Maximum number of clocks distinguished. Time stamps of further ones are ignored: packets may
 /// claim anything.
-const MOST: usize = 1_000;
+const MAX_CLOCKS: usize = 1_000;
 /// Maximum drift of a clock from the capture's, in nanoseconds; beyond it, the clock is taken to
 /// have been set \[choice\].
 const APART: u64 = SECOND;
@@ -121,7 +121,7 @@ impl MirrorClocks {
         let stamp = mirror.header.stamp().ok_or(Refusal::Missing)?;
         let clock = clock_of(mirror, &stamp)?;
         let (nanoseconds, wrap) = read(&stamp)?;
-        if !self.anchors.contains_key(&clock) && self.anchors.len() >= MOST {
+        if !self.anchors.contains_key(&clock) && self.anchors.len() >= MAX_CLOCKS {
             return Err(Refusal::TooMany);
         }
         let new = Anchor {
@@ -302,7 +302,7 @@ mod tests {
                 });
                 let found = at(&mut clocks, switch, one, START);
                 let known = usize::from(hardware) * 20 + usize::from(switch);
-                let wanted = if known < MOST {
+                let wanted = if known < MAX_CLOCKS {
                     Ok(START)
                 } else {
                     Err(Refusal::TooMany)

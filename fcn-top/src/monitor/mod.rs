@@ -27,7 +27,7 @@ mod windows;
 
 pub(crate) use windows::{ENOUGH, TENTH};
 
-pub use local::Seen;
+pub use local::LocalTraffic;
 pub use observe::Observed;
 pub use settings::{Limits, Settings};
 
@@ -41,14 +41,14 @@ use crate::tables::{
     Course, Detail, Details, Dropped, FlowStep, Tables, Totals, Traffic, TrafficStep, Wanted,
     WantedDetails,
 };
-use course::Courses;
+use course::RunSeries;
 use events::Log;
 use fcn_observe::{Class, Correlator, FlowKey, Routing, RowKey};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::{Findings, Kind, Rule, Severity};
 use flows::Volume;
 use interfaces::Interfaces;
-use local::Locals;
+use local::LocalInterfaces;
 use mirror_clocks::MirrorClocks;
 use notifiers::{ByNotifier, Notifiers};
 use paths::Paths;
@@ -83,7 +83,7 @@ pub struct Monitor {
     /// Data by tenths of a second.
     data_by_time: Ring<FlowStep>,
     /// Time series of the whole run, if requested.
-    courses: Option<Box<Courses>>,
+    courses: Option<Box<RunSeries>>,
     totals: Totals,
     rows: Rows,
     notifiers: Notifiers,
@@ -92,7 +92,7 @@ pub struct Monitor {
     paths: Paths,
     reporter: Reporter,
     interfaces: Interfaces,
-    locals: Locals,
+    locals: LocalInterfaces,
     mirror_clocks: MirrorClocks,
     /// Capture time of the current packet, regardless of a mirror's clock.
     captured: u64,
@@ -129,7 +129,7 @@ impl Monitor {
             paths: Paths::new(limits.paths.max(1)),
             reporter: Reporter::new(Log::new(limits.events.max(1))),
             interfaces: Interfaces::default(),
-            locals: Locals::default(),
+            locals: LocalInterfaces::default(),
             mirror_clocks: MirrorClocks::default(),
             captured: 0,
             repeated: 0,
@@ -249,7 +249,7 @@ impl Monitor {
 
     /// Starts to record the whole run, for [`course`](Self::course).
     pub fn keep_course(&mut self) {
-        self.courses = Some(Box::new(Courses::default()));
+        self.courses = Some(Box::new(RunSeries::default()));
     }
 
     /// Returns the time series of the whole run; `None` if it is not recorded.
@@ -371,14 +371,21 @@ impl Monitor {
 
     /// Watches traffic on the interface with that name to and from its own addresses. Returns the
     /// counts so far, and true if an address is new. `None` if nothing is captured there.
-    pub fn watch_local(&mut self, interface: &str, addresses: &[IpAddr]) -> Option<(Seen, bool)> {
+    pub fn watch_local(
+        &mut self,
+        interface: &str,
+        addresses: &[IpAddr],
+    ) -> Option<(LocalTraffic, bool)> {
         let place = self.interfaces.place_of(interface)?;
         Some(self.locals.watch(place, addresses))
     }
 
     /// Returns the number of notifications to each QP of a sender that `is_local`, of all kinds,
     /// over the rows kept.
-    pub fn told_local(&self, is_local: impl Fn(IpAddr) -> bool) -> HashMap<(IpAddr, u32), u64> {
+    pub fn local_notifications(
+        &self,
+        is_local: impl Fn(IpAddr) -> bool,
+    ) -> HashMap<(IpAddr, u32), u64> {
         let mut told = HashMap::new();
         for (_, key, row) in self.rows.iter() {
             // A notified proxy node or ingress PE is not local, but the sender may be: those rows
@@ -410,17 +417,17 @@ impl Monitor {
 
     /// Returns a monitor that is to process the same packets again to remember their capture
     /// points.
-    pub fn rehearsal(&self) -> Self {
+    pub fn replay_monitor(&self) -> Self {
         Self {
             later_interfaces: true,
             ..Self::new(self.settings.clone())
         }
     }
 
-    /// Adopts the capture points remembered by `rehearsal`. This monitor processed those packets
+    /// Adopts the capture points remembered by `replay`. This monitor processed those packets
     /// when there was no other capture point.
-    pub fn remember(&mut self, rehearsal: Self) {
-        self.correlator.adopt_sightings(rehearsal.correlator);
+    pub fn adopt_sightings(&mut self, replay: Self) {
+        self.correlator.adopt_sightings(replay.correlator);
     }
 
     /// Adds an event to the log that was detected elsewhere.
@@ -431,11 +438,16 @@ impl Monitor {
     /// Reports a packet stamped that far from those before, ahead or not; `is_first` on its
     /// interface.
     #[cold]
-    pub fn stamped_far(&mut self, packet: &Packet<'_>, (by, ahead): (u64, bool), is_first: bool) {
+    pub fn report_outlier(
+        &mut self,
+        packet: &Packet<'_>,
+        (by, ahead): (u64, bool),
+        is_first: bool,
+    ) {
         let place = self.interfaces.place(packet.interface);
         let interface = self.interfaces.name(place);
         self.reporter
-            .stamped_far(packet.at, interface, (by, ahead), is_first);
+            .report_outlier(packet.at, interface, (by, ahead), is_first);
     }
 
     /// Calls `listener` for every finding and event, before the log merges repetitions.
@@ -526,7 +538,7 @@ impl Monitor {
                 .filter_map(|number| self.interfaces.name(number));
             let names: Vec<_> = names.collect();
             record.interface = (!names.is_empty()).then(|| names.join(",").into());
-            let unit = |place| self.correlator.sightings().unit(place);
+            let unit = |canvas| self.correlator.sightings().unit(canvas);
             let trail = row
                 .trail()
                 .filter(|_| !self.correlator.sightings().are_apart());

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 
 /// Notifications of a notifier in one step of time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sent {
+struct NotifierStep {
     /// Number of notifications.
     count: u32,
     /// Deepest queue reported by them.
@@ -22,7 +22,7 @@ struct Sent {
     level: u8,
 }
 
-impl Sum for Sent {
+impl Sum for NotifierStep {
     #[inline]
     fn and(self, other: Self) -> Self {
         Self {
@@ -73,7 +73,7 @@ pub struct Notifier {
     /// True if it is on the list of trusted notifiers; `None` without a list.
     pub trusted: Option<bool>,
     windows: Windows,
-    series: Series<Sent>,
+    series: Series<NotifierStep>,
     kinds: [u64; Kind::ALL.len()],
     level_max: Option<u8>,
     queue_max: Option<u32>,
@@ -110,12 +110,12 @@ impl Notifier {
         self.roles.add(notification.origin);
         self.samples += u64::from(is_sample);
         self.windows.add(at);
-        let sent = Sent {
+        let step = NotifierStep {
             count: 1,
             queue: notification.deepest_queue.unwrap_or(0),
             level: notification.level.unwrap_or(0),
         };
-        self.series.add(at, sent);
+        self.series.add(at, step);
         if let Some(count) = self.kinds.get_mut(notification.kind as usize) {
             *count += 1;
         }
@@ -145,7 +145,7 @@ impl Notifier {
         self.findings += findings;
     }
 
-    fn record(&self, now: u64, since: u64, told: Option<&Told>) -> PointRecord {
+    fn record(&self, now: u64, since: u64, summary: Option<&RowSummary>) -> PointRecord {
         let total = |kind: Kind| self.kinds.get(kind as usize).copied().unwrap_or(0);
         // Samples from several capture points must not be added up, and each point may have had all
         // packets.
@@ -154,10 +154,10 @@ impl Notifier {
             notifier: self.address,
             notifier_role: self.roles.most(),
             made_by: (total(Kind::Cnp) > 0)
-                .then(|| told.map_or(Maker::Unknown, |told| Maker::of(&told.makers, 0))),
+                .then(|| summary.map_or(Maker::Unknown, |told| Maker::of(&told.makers, 0))),
             trusted: self.trusted,
-            flows: told.map_or(0, |told| told.aims.len() as u64),
-            flows_at_least: told.map_or(0, |told| told.total) < self.kinds.iter().sum(),
+            flows: summary.map_or(0, |told| told.aims.len() as u64),
+            flows_at_least: summary.map_or(0, |told| told.total) < self.kinds.iter().sum(),
             rate_now: all_seen(self.windows.rate_now(now, since)),
             rate_1s: all_seen(self.windows.rate_1s(now, since)),
             rate_10s: all_seen(self.windows.rate_10s(now, since)),
@@ -181,7 +181,7 @@ impl Notifier {
 
 /// Data about a notifier from its rows.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct RowSummary {
     /// Targets that it told to slow down.
     pub aims: HashSet<Aim, RandomState>,
     /// Number of notifications in its rows.
@@ -191,7 +191,7 @@ pub struct Told {
 }
 
 /// Data from the rows, by notifier.
-pub type ByNotifier = HashMap<IpAddr, Told, RandomState>;
+pub type ByNotifier = HashMap<IpAddr, RowSummary, RandomState>;
 
 /// Notifiers by address. Beyond the limit, those that have not notified for the longest time are
 /// evicted.
@@ -245,7 +245,7 @@ impl Notifiers {
         let notifier = self.table.get(&address)?;
         let none = Series::<u32>::default();
         let (start, step, sent, _) = notifier.series.side_by_side(&none, now);
-        let course = |part: fn(&Sent) -> f32| sent.iter().map(part).collect();
+        let course = |part: fn(&NotifierStep) -> f32| sent.iter().map(part).collect();
         Some(Detail {
             until: now,
             start,

@@ -3,8 +3,8 @@
 use super::Monitor;
 use super::interfaces::Sort;
 use super::reporter::{
-    About, MIRROR_CLOCK, PLACES_APART, PLACES_FORGOTTEN, PLACES_LATE, PLACES_MANY, PLACES_UNCLEAR,
-    SAMPLES_AGAIN, SAMPLES_CUT,
+    MIRROR_CLOCK, PLACES_APART, PLACES_FORGOTTEN, PLACES_LATE, PLACES_MANY, PLACES_UNCLEAR,
+    PacketContext, SAMPLES_AGAIN, SAMPLES_CUT,
 };
 use super::samples::OneIn;
 use crate::packet::Packet;
@@ -248,8 +248,8 @@ impl Monitor {
     }
 
     /// Returns the context for reporting on a packet.
-    fn about<'a>(&self, packet: &'a Packet<'a>, frame: &'a Frame<'a>) -> About<'a> {
-        About {
+    fn about<'a>(&self, packet: &'a Packet<'a>, frame: &'a Frame<'a>) -> PacketContext<'a> {
+        PacketContext {
             packet,
             frame,
             interface: self.interfaces.name(packet.interface),

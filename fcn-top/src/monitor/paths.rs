@@ -27,7 +27,7 @@ enum HopId {
 
 /// Data written by a node.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct NodeData {
     node: Option<u64>,
     interfaces: Option<(u32, u32)>,
     queue: Option<u32>,
@@ -36,7 +36,7 @@ struct Seen {
     fraction: Option<u32>,
 }
 
-impl Seen {
+impl NodeData {
     #[inline]
     fn from_node(node: &Node<'_>) -> Self {
         let available = |bit| node.word(bit).filter(|word| *word != NOT_AVAILABLE);
@@ -77,7 +77,7 @@ impl Seen {
 
 #[derive(Clone, Debug, Default)]
 struct Hop {
-    last: Seen,
+    last: NodeData,
     queue_max: Option<u32>,
     queue_sum: u64,
     queues: u64,
@@ -86,14 +86,14 @@ struct Hop {
 }
 
 impl Hop {
-    fn add(&mut self, seen: &Seen, between: Option<u64>) {
-        self.last = *seen;
-        self.queue_max = self.queue_max.max(seen.queue);
-        if let Some(queue) = seen.queue {
+    fn add(&mut self, node: &NodeData, between: Option<u64>) {
+        self.last = *node;
+        self.queue_max = self.queue_max.max(node.queue);
+        if let Some(queue) = node.queue {
             self.queue_sum = self.queue_sum.saturating_add(queue.into());
             self.queues += 1;
         }
-        self.delay_max = self.delay_max.max(seen.delay);
+        self.delay_max = self.delay_max.max(node.delay);
         self.between = between;
     }
 }
@@ -150,14 +150,14 @@ impl Paths {
             return;
         }
         // The last node passed comes first in the trace.
-        let mut seen: ArrayVec<Seen, MAX_HOPS> = ArrayVec::new();
+        let mut seen: ArrayVec<NodeData, MAX_HOPS> = ArrayVec::new();
         let behind = trace.nodes().flatten().skip(nodes - hops).take(hops);
-        seen.extend(behind.map(|node| Seen::from_node(&node)));
+        seen.extend(behind.map(|node| NodeData::from_node(&node)));
         seen.reverse();
         let namespace = trace.namespace_id();
         let mut ids: ArrayVec<HopId, { MAX_HOPS + 1 }> = ArrayVec::new();
         ids.push(HopId::Namespace(namespace));
-        ids.extend(seen.iter().map(Seen::id));
+        ids.extend(seen.iter().map(NodeData::id));
         let ids = ids.as_slice();
         let path = match self.paths.slot_of(ids) {
             Some(_) => self.paths.touch(ids, at),
@@ -196,15 +196,15 @@ impl Path {
         }
     }
 
-    fn add(&mut self, at: u64, seen: &[Seen]) {
+    fn add(&mut self, at: u64, nodes: &[NodeData]) {
         self.traces += 1;
         self.last_seen = self.last_seen.max(at);
-        self.binary |= seen
+        self.binary |= nodes
             .iter()
             .filter_map(|seen| seen.fraction)
             .any(|fraction| u64::from(fraction) >= SECOND);
         let mut before = None;
-        for (hop, seen) in self.hops.iter_mut().zip(seen) {
+        for (hop, seen) in self.hops.iter_mut().zip(nodes) {
             let time = seen.time(self.binary);
             let between = time
                 .zip(before)

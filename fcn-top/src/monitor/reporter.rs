@@ -118,21 +118,21 @@ impl Reporter {
     }
 
     /// Reports that a packet breaks a rule.
-    pub fn finding(&mut self, about: &About<'_>, finding: &Finding) {
+    pub fn finding(&mut self, context: &PacketContext<'_>, finding: &Finding) {
         if let Some(count) = self.broken.get_mut(finding.rule as usize) {
             *count += 1;
         }
         let info = finding.rule.info();
         let text = self.text(finding);
-        self.report(about.event(info.severity, info.id, text, info.section));
+        self.report(context.event(info.severity, info.id, text, info.section));
     }
 
     /// Reports how many broken rules of a packet are not listed, with the severity of the worst
     /// that is.
-    pub fn left_out(&mut self, about: &About<'_>, findings: &Findings) {
+    pub fn left_out(&mut self, context: &PacketContext<'_>, findings: &Findings) {
         if let (count @ 1.., Some(worst)) = (findings.dropped() as u64, findings.worst()) {
             let text = format!("The packet breaks {count} more rules, which are not named");
-            let mut event = about.event(worst, LEFT_OUT, text.into(), "");
+            let mut event = context.event(worst, LEFT_OUT, text.into(), "");
             event.times = count;
             self.report(event);
         }
@@ -151,10 +151,10 @@ impl Reporter {
     }
 
     /// Reports why a packet could not be decoded to its end.
-    pub fn end(&mut self, about: &About<'_>, end: &End) {
+    pub fn end(&mut self, context: &PacketContext<'_>, end: &End) {
         let (severity, what, text) = match end {
             // Packets of other protocols break no rule of ours.
-            End::Malformed(e) if !about.frame.is_checked() => {
+            End::Malformed(e) if !context.frame.is_checked() => {
                 (Severity::Note, MALFORMED, e.to_string())
             }
             End::Malformed(e) => (Severity::Error, MALFORMED, e.to_string()),
@@ -166,16 +166,16 @@ impl Reporter {
             }
             End::Complete | End::Fragment { .. } => return,
         };
-        self.report(about.event(severity, what, text.into(), ""));
+        self.report(context.event(severity, what, text.into(), ""));
     }
 
     /// Reports that datagrams with samples are missing.
-    pub fn samples_lost(&mut self, about: &About<'_>, datagrams: u32) {
+    pub fn samples_lost(&mut self, context: &PacketContext<'_>, datagrams: u32) {
         let text = "Datagrams of sFlow that are missing by their numbers, or come out of order: if they are missing, estimates are too low";
         let event = EventRecord {
             times: datagrams.into(),
             frame: None,
-            ..about.event(Severity::Warning, SAMPLES_LOST, text.into(), "")
+            ..context.event(Severity::Warning, SAMPLES_LOST, text.into(), "")
         };
         self.report(event);
     }
@@ -191,7 +191,7 @@ impl Reporter {
 
     /// Reports that a packet is stamped that far from those before, ahead or not, and that this
     /// casts doubt on what is counted: once for each interface.
-    pub fn stamped_far(
+    pub fn report_outlier(
         &mut self,
         at: u64,
         interface: Option<Arc<str>>,
@@ -215,15 +215,15 @@ impl Reporter {
     }
 
     /// Reports that a sender has answered a Fast CNP with an ICMPv6 Parameter Problem.
-    pub fn unaware(&mut self, about: &About<'_>) {
+    pub fn unaware(&mut self, context: &PacketContext<'_>) {
         let text = "The sender does not know the Fast CNP option: it answers with an ICMPv6 Parameter Problem";
         let section = "draft-xiao-rtgwg-rocev2-fast-cnp section 4, RFC 8200 section 4.2";
-        self.report(about.event(Severity::Note, UNAWARE, text.into(), section));
+        self.report(context.event(Severity::Note, UNAWARE, text.into(), section));
     }
 }
 
 /// Context of a report: the packet.
-pub struct About<'a> {
+pub struct PacketContext<'a> {
     /// The packet as captured.
     pub packet: &'a Packet<'a>,
     /// Its layers.
@@ -232,7 +232,7 @@ pub struct About<'a> {
     pub interface: Option<Arc<str>>,
 }
 
-impl About<'_> {
+impl PacketContext<'_> {
     fn event(
         &self,
         severity: Severity,

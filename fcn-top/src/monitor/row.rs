@@ -16,7 +16,7 @@ use fcn_wire::{Kind, Notification, Qp};
 use std::net::IpAddr;
 
 /// Gaps are shown if at most one in this many notifications is out of order.
-const LATE: u64 = 100;
+const MAX_LATE_RATIO: u64 = 100;
 /// Maximum number of interfaces recorded for a row; further ones are omitted.
 const MOST_SEEN_ON: usize = 64;
 
@@ -281,7 +281,7 @@ impl Row {
         let samples = self.samples();
         // Each late one makes two gaps wrong: the one that it falls into, and its own. Between
         // samples there may be other packets.
-        let in_order = samples.is_none() && rare.late.saturating_mul(LATE) <= self.total;
+        let in_order = samples.is_none() && rare.late.saturating_mul(MAX_LATE_RATIO) <= self.total;
         let [gap_p50, gap_p90, gap_p99] = if in_order {
             self.gaps.percentiles([50, 90, 99])
         } else {

@@ -10,9 +10,9 @@ use crate::output::csv;
 use crate::output::json;
 use crate::output::prometheus::{self, Exposition};
 use crate::output::report;
-use crate::setup::{self, Printing, Way};
+use crate::setup::{self, OutputMode, Printing};
 use crate::tables::Nics;
-use crate::text::Words;
+use crate::text::Formatter;
 use fcn_tool::console::{Console, print};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::counted;
@@ -25,7 +25,7 @@ use std::time::Instant;
 ///
 /// There is no device, an option would have no effect, or the output cannot be written.
 pub fn run(cli: &mut Cli, file: Preferences, console: &mut Console<'_>) -> Result {
-    no_effect::refuse(cli, Way::Headless(Printing::Nothing))?;
+    no_effect::refuse(cli, OutputMode::Headless(Printing::Nothing))?;
     if cli.mode.prometheus.is_some() && cli.mode.is_headless() {
         return Err(Failure::usage("--prometheus").and("counters are either served or printed"));
     }
@@ -72,10 +72,10 @@ pub fn run(cli: &mut Cli, file: Preferences, console: &mut Console<'_>) -> Resul
 }
 
 /// Checks that all counters read at first were there until the end.
-pub(super) fn complete(nics: &Nics, words: &Words) -> Result {
+pub(super) fn complete(nics: &Nics, formatter: &Formatter) -> Result {
     let gone = nics.counters.iter().filter(|counter| counter.vanished);
     let mut ports: Vec<_> = gone
-        .map(|counter| format!("{} port {}", words.text(&counter.device), counter.port))
+        .map(|counter| format!("{} port {}", formatter.text(&counter.device), counter.port))
         .collect();
     let count = ports.len() as u64;
     ports.dedup();
@@ -89,18 +89,23 @@ pub(super) fn complete(nics: &Nics, words: &Words) -> Result {
     }
 }
 
-fn print_counters(cli: &Cli, nics: &Nics, words: &Words, console: &mut Console<'_>) -> Result {
+fn print_counters(
+    cli: &Cli,
+    nics: &Nics,
+    formatter: &Formatter,
+    console: &mut Console<'_>,
+) -> Result {
     let failed = |error: std::io::Error| Failure::stdout(&error);
     if cli.mode.json {
-        let document = json::counted(wall_clock(), nics, words);
+        let document = json::counted(wall_clock(), nics, formatter);
         return json::write(&document, console.out, false).map_err(failed);
     }
     if cli.mode.csv {
         let mut octets = Vec::new();
-        csv::table(&mut octets, &nics.counters, words).map_err(failed)?;
+        csv::table(&mut octets, &nics.counters, formatter).map_err(failed)?;
         return print(console.out, &String::from_utf8_lossy(&octets));
     }
     let mut text = String::new();
-    report::nics(&mut text, nics, words);
+    report::nics(&mut text, nics, formatter);
     print(console.out, text.trim_start())
 }

@@ -8,7 +8,7 @@ pub mod read;
 #[cfg(test)]
 mod tests;
 
-use crate::monitor::{Monitor, Seen};
+use crate::monitor::{LocalTraffic, Monitor};
 use crate::record::{CounterRecord, LocalQpRecord};
 use crate::tables::Nics;
 use fcn_link::rdma::{CounterSet, Port, QueuePair};
@@ -58,7 +58,7 @@ type Key = (String, u32, Option<u32>, String);
 #[derive(Clone, Copy, Debug)]
 struct Base {
     value: u64,
-    seen: Option<Seen>,
+    traffic: Option<LocalTraffic>,
     last: u64,
     /// True if it was read more than once.
     again: bool,
@@ -229,7 +229,7 @@ fn local_qps(
     monitor: Option<&Monitor>,
 ) -> Vec<LocalQpRecord> {
     let is_local = |address| watched.iter().any(|port| port.addresses.contains(&address));
-    let told = monitor.map(|monitor| monitor.told_local(is_local));
+    let told = monitor.map(|monitor| monitor.local_notifications(is_local));
     let told = told.unwrap_or_default();
     let of_pair = |pair: &QueuePair| {
         let ports = watched.iter().filter(|port| {
@@ -251,10 +251,10 @@ fn local_qps(
 }
 
 impl Base {
-    const fn new(value: u64, seen: Option<Seen>, resets: u64) -> Self {
+    const fn new(value: u64, traffic: Option<LocalTraffic>, resets: u64) -> Self {
         Self {
             value,
-            seen,
+            traffic,
             last: value,
             again: false,
             resets,
@@ -262,11 +262,11 @@ impl Base {
     }
 
     /// Returns its state at the next reading.
-    fn then(self, value: u64, seen: Option<Seen>) -> Self {
+    fn then(self, value: u64, traffic: Option<LocalTraffic>) -> Self {
         let went_back = value < self.last;
         // Comparison restarts when capturing on the interface starts or stops.
-        if went_back || self.seen.is_some() != seen.is_some() {
-            return Self::new(value, seen, self.resets + u64::from(went_back));
+        if went_back || self.traffic.is_some() != traffic.is_some() {
+            return Self::new(value, traffic, self.resets + u64::from(went_back));
         }
         Self {
             last: value,
@@ -275,9 +275,9 @@ impl Base {
         }
     }
 
-    fn seen_since(&self, now: Option<Seen>) -> Option<Seen> {
-        let (now, then) = now.zip(self.seen)?;
-        self.again.then(|| Seen {
+    fn seen_since(&self, now: Option<LocalTraffic>) -> Option<LocalTraffic> {
+        let (now, then) = now.zip(self.traffic)?;
+        self.again.then(|| LocalTraffic {
             cnps_to: now.cnps_to.saturating_sub(then.cnps_to),
             fast_cnps_to: now.fast_cnps_to.saturating_sub(then.fast_cnps_to),
             cnps_from: now.cnps_from.saturating_sub(then.cnps_from),
@@ -288,11 +288,13 @@ impl Base {
 
 /// Returns the captured packets of the quantity that a NIC counts. CNPs captured on the way in are
 /// those that it received, handled or ignored.
-const fn same_seen(quantity: Quantity, seen: &Seen) -> Option<u64> {
+const fn same_seen(quantity: Quantity, traffic: &LocalTraffic) -> Option<u64> {
     match quantity {
-        Quantity::CnpReceived | Quantity::CnpHandled | Quantity::CnpIgnored => Some(seen.cnps_to),
-        Quantity::CnpSent => Some(seen.cnps_from),
-        Quantity::EcnMarked => Some(seen.marked_to),
+        Quantity::CnpReceived | Quantity::CnpHandled | Quantity::CnpIgnored => {
+            Some(traffic.cnps_to)
+        }
+        Quantity::CnpSent => Some(traffic.cnps_from),
+        Quantity::EcnMarked => Some(traffic.marked_to),
         _ => None,
     }
 }
@@ -301,7 +303,7 @@ const fn same_seen(quantity: Quantity, seen: &Seen) -> Option<u64> {
 fn sentence(
     counters: &[CounterRecord],
     port: &Port,
-    at_port: Option<Seen>,
+    at_port: Option<LocalTraffic>,
     listens: bool,
 ) -> String {
     let words = [

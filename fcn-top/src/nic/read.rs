@@ -21,7 +21,7 @@ const SELDOM: u32 = 10;
 /// Interval at which the end of the run is checked.
 const LOOK: Duration = Duration::from_millis(20);
 /// Time in which all packets captured up to a moment have arrived.
-const ON_ITS_WAY: Duration = Duration::from_millis(60);
+const MAX_DELIVERY_DELAY: Duration = Duration::from_millis(60);
 /// Maximum number of processes examined.
 const PROCESSES: usize = 10_000;
 
@@ -191,13 +191,13 @@ impl Input for NicInput {
         let Self { reader, watch } = self;
         let mut take = |reading: &Reading, last: bool| {
             if last {
-                thread::sleep(ON_ITS_WAY);
+                thread::sleep(MAX_DELIVERY_DELAY);
             }
             let nics = engine.with(|monitor| watch.take(reading, Some(monitor)));
             engine.set_nics(nics);
         };
         take(&reader.read(false), false);
-        let over = || stop.load(Ordering::Relaxed) || engine.has_enough();
+        let over = || stop.load(Ordering::Relaxed) || engine.limit_reached();
         reader.each_second(over, take);
         Ok(())
     }

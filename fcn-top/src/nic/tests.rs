@@ -6,7 +6,7 @@ use super::*;
 use crate::monitor::Settings;
 use crate::output::prometheus::Exposition;
 use crate::packet::Packet;
-use crate::text::Words;
+use crate::text::Formatter;
 use fcn_link::capture_file::CaptureReader;
 use fcn_link::rdma;
 use std::fs;
@@ -67,7 +67,7 @@ fn recorded_trees_match_their_snapshot() {
     let (_root, reading) = planted(&TREES);
     let nics = Watch::default().take(&reading, None);
     let mut text = String::new();
-    crate::output::report::nics(&mut text, &nics, &Words::default());
+    crate::output::report::nics(&mut text, &nics, &Formatter::default());
     insta::assert_snapshot!("trees", text);
     assert!(
         nics.counters
@@ -137,8 +137,8 @@ fn vanished_counters_keep_their_last_values() {
     let ignored = port.join("hw_counters/rp_cnp_ignored");
     fs::write(&ignored, "12").unwrap();
     let all = watch.take(&read(root.path()), None);
-    let words = Words::default();
-    command::complete(&all, &words).unwrap();
+    let formatter = Formatter::default();
+    command::complete(&all, &formatter).unwrap();
     fs::remove_file(&ignored).unwrap();
     let nics = watch.take(&read(root.path()), None);
     let of = |nics: &Nics| {
@@ -153,12 +153,12 @@ fn vanished_counters_keep_their_last_values() {
         nics.sentences[1].1,
         "the NIC handled 0, ignored 12; 1 counter vanished, with the last figures"
     );
-    let failure = command::complete(&nics, &words).unwrap_err();
+    let failure = command::complete(&nics, &formatter).unwrap_err();
     assert_eq!(failure.exit().code(), 3);
     let said = "1 counter vanished meanwhile: mlx5_0 port 1: what is said of them was read last";
     assert_eq!(failure.to_string(), said);
     // Metrics cover existing counters only.
-    let page = Exposition::new(0, Words::default()).counters(&nics);
+    let page = Exposition::new(0, Formatter::default()).counters(&nics);
     assert!(page.contains("rp_cnp_handled") && !page.contains("rp_cnp_ignored"));
 
     // Vanished with its device; reported for as long as it is gone.
@@ -177,11 +177,11 @@ fn vanished_counters_keep_their_last_values() {
         )
     );
     let mut text = String::new();
-    crate::output::report::nics(&mut text, &nics, &words);
+    crate::output::report::nics(&mut text, &nics, &formatter);
     assert!(text.contains(" Vanished\n"), "{text}");
     let lost = all.counters.iter().filter(|one| &*one.device == "mlx5_0");
     let lost = lost.count();
-    let json = serde_json::to_value(crate::output::json::counted(0, &nics, &words)).unwrap();
+    let json = serde_json::to_value(crate::output::json::counted(0, &nics, &formatter)).unwrap();
     let count = |vanished| {
         let counters = json["counters"].as_array().unwrap().iter();
         counters.filter(|one| one["vanished"] == vanished).count()
@@ -194,7 +194,7 @@ fn vanished_counters_keep_their_last_values() {
     // After its return, it is watched from the start.
     let nics = watch.take(&reading, None);
     assert_eq!(of(&nics), (0, None, 1, false));
-    command::complete(&nics, &words).unwrap();
+    command::complete(&nics, &formatter).unwrap();
 }
 
 #[test]
@@ -338,10 +338,10 @@ fn quantities_without_a_counter_are_unknown() {
         resets: 0,
         vanished: false,
     };
-    let seen = Seen {
+    let traffic = LocalTraffic {
         cnps_to: 1_000,
         fast_cnps_to: 20,
-        ..Seen::default()
+        ..LocalTraffic::default()
     };
     let handled = counter(Quantity::CnpHandled, Some(400), Some(1_000));
     let ignored = counter(Quantity::CnpIgnored, Some(590), Some(1_000));
@@ -354,12 +354,12 @@ fn quantities_without_a_counter_are_unknown() {
     for (counters, at_port, text) in [
         (
             vec![handled, ignored],
-            Some(seen),
+            Some(traffic),
             "told 1,000 times by CNPs and 20 times by Fast CNPs; the NIC handled 400, ignored 590",
         ),
         (
             vec![received],
-            Some(Seen::default()),
+            Some(LocalTraffic::default()),
             "told 0 times by CNPs; the NIC received 990; its driver does not say how many it handled; what the NIC \
              receives itself does not pass this capture",
         ),
@@ -371,7 +371,7 @@ fn quantities_without_a_counter_are_unknown() {
         ),
         (
             vec![],
-            Some(seen),
+            Some(traffic),
             "told 1,000 times by CNPs and 20 times by Fast CNPs; no counter of CNPs was found",
         ),
         (

@@ -5,7 +5,7 @@ use super::bare_table;
 use super::json::{AUDIT, VERSION, record};
 use crate::monitor::Settings;
 use crate::record::EventRecord;
-use crate::text::Words;
+use crate::text::Formatter;
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::{Rule, Severity};
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ struct Broken {
 /// An audit in progress.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
-    words: Words,
+    formatter: Formatter,
     printed: u64,
     events: u64,
     /// Findings about packets: notes, warnings, errors.
@@ -122,9 +122,9 @@ pub struct Audit {
 
 impl Audit {
     /// Creates an audit without events.
-    pub fn new(words: Words) -> Self {
+    pub fn new(formatter: Formatter) -> Self {
         Self {
-            words,
+            formatter,
             ..Self::default()
         }
     }
@@ -166,16 +166,16 @@ impl Audit {
     fn line(&self, event: &EventRecord) -> String {
         let frame = match event.frame {
             Some(number) => format!("frame {number}"),
-            None => self.words.clock(event.at, 6),
+            None => self.formatter.clock(event.at, 6),
         };
         let severity = event.severity.id();
-        let text = self.words.text(&event.text);
+        let text = self.formatter.text(&event.text);
         let mut line = format!("{frame}  {severity:7}  {}  {text}", event.what);
         if !event.section.is_empty() {
             let _ = write!(line, " [{}]", event.section);
         }
         if let (Some(from), Some(to)) = (event.from, event.to) {
-            let (from, to) = (self.words.address(from), self.words.address(to));
+            let (from, to) = (self.formatter.address(from), self.formatter.address(to));
             let _ = write!(line, "  {from} → {to}");
         }
         line.push('\n');
@@ -284,7 +284,9 @@ impl Audit {
             "notes": notes,
             "not_checked": unchecked.iter().map(|(rule, _)| rule.info().id).collect::<Vec<_>>(),
             "rules": rules,
-            "events": self.kept.iter().map(|event| record(event, &self.words)).collect::<Vec<_>>(),
+            "events": self.kept.iter()
+                .map(|event| record(event, &self.formatter))
+                .collect::<Vec<_>>(),
             "events_left_out": self.events - self.printed,
         })
     }
@@ -310,7 +312,7 @@ mod tests {
     };
 
     fn audited(events: &[EventRecord], unchecked: &[Unchecked]) -> (Audit, String) {
-        let mut audit = Audit::new(Words::default());
+        let mut audit = Audit::new(Formatter::default());
         let mut text: String = events
             .iter()
             .filter_map(|event| audit.take(event))
@@ -325,7 +327,7 @@ mod tests {
         let (audit, text) = audited(&events, &bare());
         assert_snapshot!("text", text);
         assert!(audit.failed(false) && audit.failed(true));
-        let mut audit = Audit::new(Words::default()).keeping();
+        let mut audit = Audit::new(Formatter::default()).keeping();
         assert!(events.iter().all(|event| audit.take(event).is_none()));
         assert_snapshot!("json", format!("{:#}\n", audit.json(&[], PACKETS)));
     }
@@ -367,7 +369,7 @@ mod tests {
     #[test]
     fn lines_are_bounded_and_all_is_counted() {
         let event = sample::tables().events[1].clone();
-        let mut audit = Audit::new(Words::default());
+        let mut audit = Audit::new(Formatter::default());
         let lines = (0..MOST_LINES + 5)
             .filter_map(|_| audit.take(&event))
             .count();

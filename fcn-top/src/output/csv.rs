@@ -5,7 +5,7 @@ use super::Selection;
 use super::json::Intervals;
 use crate::record::{Cell, QpRecord, Record};
 use crate::tables::{Dropped, Tables};
-use crate::text::Words;
+use crate::text::Formatter;
 use ::csv::{Error, ErrorKind, Writer};
 use fcn_tool::failure::{Failure, Result};
 use std::io::{self, Write};
@@ -46,9 +46,14 @@ impl<W: Write> Csv<W> {
     /// # Errors
     ///
     /// The output cannot be written.
-    pub fn rows(&mut self, tables: &Tables, selection: &Selection, words: &Words) -> Result {
-        for (_, row) in selection.apply(tables, words).rows {
-            self.line([], Some(row), tables.dropped(), words)?;
+    pub fn rows(
+        &mut self,
+        tables: &Tables,
+        selection: &Selection,
+        formatter: &Formatter,
+    ) -> Result {
+        for (_, row) in selection.apply(tables, formatter).rows {
+            self.line([], Some(row), tables.dropped(), formatter)?;
         }
         self.flush()
     }
@@ -64,16 +69,16 @@ impl<W: Write> Csv<W> {
         to: u64,
         tables: &Tables,
         selection: &Selection,
-        words: &Words,
+        formatter: &Formatter,
     ) -> Result {
-        let counts = self.intervals.counts(tables, selection, words);
+        let counts = self.intervals.counts(tables, selection, formatter);
         let dropped = counts.dropped;
         if counts.rows.is_empty() && dropped != (None, None) && dropped != (Some(0), Some(0)) {
             // If all packets were lost, the losses still get a line.
-            self.line([from, to, 0], None, dropped, words)?;
+            self.line([from, to, 0], None, dropped, formatter)?;
         }
         for (count, row) in counts.rows {
-            self.line([from, to, count], Some(row), dropped, words)?;
+            self.line([from, to, count], Some(row), dropped, formatter)?;
         }
         self.flush()
     }
@@ -92,10 +97,10 @@ impl<W: Write> Csv<W> {
         before: [u64; N],
         row: Option<&QpRecord>,
         dropped: Dropped,
-        words: &Words,
+        formatter: &Formatter,
     ) -> Result {
         let nothing = || vec![String::new(); QpRecord::COLUMNS.len()];
-        let cells = row.map_or_else(nothing, |row| fields(row, words).collect());
+        let cells = row.map_or_else(nothing, |row| fields(row, formatter).collect());
         let lost =
             [dropped.0, dropped.1].map(|count| count.map_or_else(String::new, |n| n.to_string()));
         self.writer
@@ -125,29 +130,29 @@ fn failure(error: &Error) -> Failure {
 pub(crate) fn table<'r, R: Record + 'r>(
     to: impl Write,
     lines: impl IntoIterator<Item = &'r R>,
-    words: &Words,
+    formatter: &Formatter,
 ) -> io::Result<()> {
     let mut writer = Writer::from_writer(to);
     writer.write_record(R::COLUMNS.iter().map(|column| column.id))?;
     for line in lines {
-        writer.write_record(fields(line, words))?;
+        writer.write_record(fields(line, formatter))?;
     }
     writer.flush()
 }
 
 /// Returns the cells of a line.
-fn fields<R: Record>(line: &R, words: &Words) -> impl Iterator<Item = String> {
-    (0..R::COLUMNS.len()).map(|number| field(line.cell(number), words))
+fn fields<R: Record>(line: &R, formatter: &Formatter) -> impl Iterator<Item = String> {
+    (0..R::COLUMNS.len()).map(|number| field(line.cell(number), formatter))
 }
 
 /// Formats a cell: full precision, base units; empty if there is no value.
-fn field(cell: Cell<'_>, words: &Words) -> String {
+fn field(cell: Cell<'_>, formatter: &Formatter) -> String {
     match cell {
         Cell::None => String::new(),
         Cell::Name(name) => name.to_owned(),
-        Cell::Text(text) => harmless(&words.text(text)),
-        Cell::Evidence(evidence) => words.text(&evidence.to_string()).into_owned(),
-        Cell::Address(address) => words.exact_address(address),
+        Cell::Text(text) => harmless(&formatter.text(text)),
+        Cell::Evidence(evidence) => formatter.text(&evidence.to_string()).into_owned(),
+        Cell::Address(address) => formatter.exact_address(address),
         Cell::Count(n) | Cell::Span(n) | Cell::Moment(n) => n.to_string(),
         Cell::Rate(x) | Cell::Bits(x) | Cell::Share(x) | Cell::Change(x) => {
             if x.is_finite() {
@@ -177,7 +182,7 @@ mod tests {
     fn csv_of(intervals: bool, tables: &Tables) -> String {
         let mut octets = Vec::new();
         let mut csv = Csv::new(&mut octets, intervals).unwrap();
-        let (selection, words) = (Selection::default(), Words::default());
+        let (selection, words) = (Selection::default(), Formatter::default());
         if intervals {
             csv.interval(1, 2, tables, &selection, &words).unwrap();
             let mut later = tables.clone();
@@ -218,7 +223,8 @@ mod tests {
             ..Tables::default()
         };
         tables.interfaces[0].dropped_kernel = Some(77);
-        let (mut octets, selection, words) = (Vec::new(), Selection::default(), Words::default());
+        let (mut octets, selection, words) =
+            (Vec::new(), Selection::default(), Formatter::default());
         let mut csv = Csv::new(&mut octets, true).unwrap();
         for _ in 0..2 {
             csv.interval(1, 2, &tables, &selection, &words).unwrap();
@@ -233,13 +239,13 @@ mod tests {
 
     #[test]
     fn texts_are_not_formulas() {
-        let words = Words::default();
+        let formatter = Formatter::default();
         for text in ["=1+1", "+1", "-1", "@SUM(A1)", " =1"] {
-            assert_eq!(field(Cell::Text(text), &words), format!("'{text}"));
+            assert_eq!(field(Cell::Text(text), &formatter), format!("'{text}"));
         }
-        assert_eq!(field(Cell::Text("\t=1"), &words), "\u{fffd}=1");
-        assert_eq!(field(Cell::Text("a=1"), &words), "a=1");
-        assert_eq!(field(Cell::Change(-0.5), &words), "-0.5");
-        assert_eq!(field(Cell::Rate(f64::NAN), &words), "");
+        assert_eq!(field(Cell::Text("\t=1"), &formatter), "\u{fffd}=1");
+        assert_eq!(field(Cell::Text("a=1"), &formatter), "a=1");
+        assert_eq!(field(Cell::Change(-0.5), &formatter), "-0.5");
+        assert_eq!(field(Cell::Rate(f64::NAN), &formatter), "");
     }
 }

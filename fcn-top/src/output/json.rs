@@ -6,7 +6,7 @@ use crate::record::RowId;
 use crate::record::{Cell, CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
 use crate::record::{PointRecord, QpRecord, Record};
 use crate::tables::{Dropped, Nics, Tables};
-use crate::text::Words;
+use crate::text::Formatter;
 use fcn_wire::{Kind, Severity};
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
@@ -30,21 +30,21 @@ pub const VERSION: u32 = 4;
 pub struct Lines<'t, R> {
     /// Each with its count in the interval, if there is one.
     lines: Vec<(Option<u64>, &'t R)>,
-    words: &'t Words,
+    formatter: &'t Formatter,
 }
 
 impl<'t, R> Lines<'t, R> {
     /// Creates the lines of a table.
-    pub fn new(lines: impl IntoIterator<Item = &'t R>, words: &'t Words) -> Self {
+    pub fn new(lines: impl IntoIterator<Item = &'t R>, formatter: &'t Formatter) -> Self {
         let lines = lines.into_iter().map(|line| (None, line)).collect();
-        Self { lines, words }
+        Self { lines, formatter }
     }
 }
 
 impl<R: Record> Serialize for Lines<'_, R> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(self.lines.iter().map(|(count, line)| {
-            let mut line = record(*line, self.words);
+            let mut line = record(*line, self.formatter);
             if let Some(count) = count {
                 line.insert("count", json!(count));
             }
@@ -103,19 +103,23 @@ pub struct Interval<'t> {
 }
 
 /// Returns the tables at one moment: the selected rows, and the complete other tables.
-pub fn snapshot<'t>(tables: &'t Tables, selection: &Selection, words: &'t Words) -> Snapshot<'t> {
-    let selected = selection.apply(tables, words);
+pub fn snapshot<'t>(
+    tables: &'t Tables,
+    selection: &Selection,
+    formatter: &'t Formatter,
+) -> Snapshot<'t> {
+    let selected = selection.apply(tables, formatter);
     Snapshot {
         at: moment(tables.now).or(tables.started),
-        counters: Lines::new(&tables.nics.counters, words),
-        counters_missing: missing(&tables.nics, words),
-        events: Lines::new(&tables.events, words),
-        hops: Lines::new(&tables.hops, words),
-        interfaces: Lines::new(&tables.interfaces, words),
-        local_qps: Lines::new(&tables.nics.local_qps, words),
+        counters: Lines::new(&tables.nics.counters, formatter),
+        counters_missing: missing(&tables.nics, formatter),
+        events: Lines::new(&tables.events, formatter),
+        hops: Lines::new(&tables.hops, formatter),
+        interfaces: Lines::new(&tables.interfaces, formatter),
+        local_qps: Lines::new(&tables.nics.local_qps, formatter),
         matched: selected.matched,
-        points: Lines::new(&tables.points, words),
-        rows: Lines::new(selected.rows.into_iter().map(|(_, row)| row), words),
+        points: Lines::new(&tables.points, formatter),
+        rows: Lines::new(selected.rows.into_iter().map(|(_, row)| row), formatter),
         rules: tables.rules.iter().copied().collect(),
         schema: SNAPSHOT,
         started: tables.started,
@@ -136,21 +140,21 @@ pub struct Counted<'t> {
 }
 
 /// Returns the counters of RDMA devices at that moment.
-pub fn counted<'t>(at: u64, nics: &'t Nics, words: &'t Words) -> Counted<'t> {
+pub fn counted<'t>(at: u64, nics: &'t Nics, formatter: &'t Formatter) -> Counted<'t> {
     Counted {
         at,
-        counters: Lines::new(&nics.counters, words),
-        counters_missing: missing(nics, words),
-        local_qps: Lines::new(&nics.local_qps, words),
+        counters: Lines::new(&nics.counters, formatter),
+        counters_missing: missing(nics, formatter),
+        local_qps: Lines::new(&nics.local_qps, formatter),
         schema: COUNTERS,
         version: VERSION,
     }
 }
 
 /// Returns why counters or queue pairs are missing.
-fn missing(nics: &Nics, words: &Words) -> Option<String> {
+fn missing(nics: &Nics, formatter: &Formatter) -> Option<String> {
     let missing = nics.missing.as_deref();
-    missing.map(|why| words.text(why).into_owned())
+    missing.map(|why| formatter.text(why).into_owned())
 }
 
 /// Totals already reported, row by row.
@@ -171,7 +175,7 @@ impl Intervals {
         &mut self,
         tables: &'t Tables,
         selection: &Selection,
-        words: &Words,
+        formatter: &Formatter,
     ) -> Counts<'t> {
         let since: FxHashMap<RowId, u64> = (tables.qps.iter())
             .map(|(id, row)| (*id, self.since(*id, row.total)))
@@ -181,7 +185,7 @@ impl Intervals {
             top: None,
             ..selection.clone()
         };
-        let rows = unlimited.apply(tables, words).rows.into_iter();
+        let rows = unlimited.apply(tables, formatter).rows.into_iter();
         let mut rows: Vec<(u64, &QpRecord)> = rows
             .filter_map(|(id, row)| Some((*since.get(id)?, row)))
             .collect();
@@ -229,16 +233,16 @@ impl Intervals {
         to: u64,
         tables: &'t Tables,
         selection: &Selection,
-        words: &'t Words,
+        formatter: &'t Formatter,
     ) -> Interval<'t> {
-        let counts = self.counts(tables, selection, words);
+        let counts = self.counts(tables, selection, formatter);
         let rows = counts.rows.into_iter();
         let lines = rows.map(|(count, row)| (Some(count), row)).collect();
         Interval {
             dropped: json!({ "kernel": counts.dropped.0, "interface": counts.dropped.1 }),
             from,
             notifications: by_kind(&counts.by_kind),
-            rows: Lines { lines, words },
+            rows: Lines { lines, formatter },
             schema: INTERVAL,
             to,
             totals: totals(tables),
@@ -288,22 +292,22 @@ fn totals(tables: &Tables) -> Value {
 }
 
 /// Returns a line of a table: every column by its identifier, in alphabetical order.
-pub(crate) fn record<R: Record>(line: &R, words: &Words) -> BTreeMap<&'static str, Value> {
+pub(crate) fn record<R: Record>(line: &R, formatter: &Formatter) -> BTreeMap<&'static str, Value> {
     let columns = R::COLUMNS.iter().enumerate();
     columns
-        .map(|(number, column)| (column.id, value(line.cell(number), words)))
+        .map(|(number, column)| (column.id, value(line.cell(number), formatter)))
         .collect()
 }
 
 /// Converts a cell for programs: full precision, base units.
-fn value(cell: Cell<'_>, words: &Words) -> Value {
+fn value(cell: Cell<'_>, formatter: &Formatter) -> Value {
     match cell {
         Cell::None => Value::Null,
         Cell::Name(name) => name.into(),
         // Cleaned as well: JSON need not escape every terminal control character.
-        Cell::Text(text) => words.text(text).into_owned().into(),
-        Cell::Evidence(evidence) => words.text(&evidence.to_string()).into_owned().into(),
-        Cell::Address(address) => words.exact_address(address).into(),
+        Cell::Text(text) => formatter.text(text).into_owned().into(),
+        Cell::Evidence(evidence) => formatter.text(&evidence.to_string()).into_owned().into(),
+        Cell::Address(address) => formatter.exact_address(address).into(),
         Cell::Count(n) | Cell::Span(n) | Cell::Moment(n) => n.into(),
         // Infinity and NaN become null.
         Cell::Rate(x) | Cell::Bits(x) | Cell::Share(x) | Cell::Change(x) => x.into(),
@@ -328,7 +332,7 @@ mod tests {
 
     #[test]
     fn documents_match_their_snapshots() {
-        let (selection, words) = (Selection::default(), Words::default());
+        let (selection, words) = (Selection::default(), Formatter::default());
         for (tables, name) in [
             (sample::tables(), "snapshot"),
             (Tables::default(), "snapshot-empty"),
@@ -345,8 +349,8 @@ mod tests {
     #[test]
     fn rows_have_every_column_and_sums_every_kind() {
         let tables = sample::tables();
-        let words = Words::default();
-        let value = parsed(&snapshot(&tables, &Selection::default(), &words));
+        let formatter = Formatter::default();
+        let value = parsed(&snapshot(&tables, &Selection::default(), &formatter));
         for row in value["rows"].as_array().unwrap() {
             let row = row.as_object().unwrap();
             assert_eq!(row.len(), QpRecord::COLUMNS.len());
@@ -367,21 +371,21 @@ mod tests {
 
     #[test]
     fn non_finite_numbers_are_null() {
-        let words = Words::default();
+        let formatter = Formatter::default();
         for x in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert_eq!(value(Cell::Rate(x), &words), Value::Null);
+            assert_eq!(value(Cell::Rate(x), &formatter), Value::Null);
         }
         assert_eq!(
-            value(Cell::Text("a\u{9b}2J\x1b"), &words),
+            value(Cell::Text("a\u{9b}2J\x1b"), &formatter),
             "a\u{fffd}2J\u{fffd}"
         );
-        assert_eq!(value(Cell::Count(u64::MAX), &words), u64::MAX);
+        assert_eq!(value(Cell::Count(u64::MAX), &formatter), u64::MAX);
     }
 
     #[test]
     fn intervals_count_new_notifications() {
         let mut tables = sample::tables();
-        let (words, selection) = (Words::default(), Selection::default());
+        let (words, selection) = (Formatter::default(), Selection::default());
         let mut intervals = Intervals::default();
         let line = parsed(&intervals.line(1, 2, &tables, &selection, &words));
         assert_snapshot!("interval", format!("{line:#}\n"));

@@ -16,7 +16,7 @@ use crate::order::Order;
 use crate::record::RowId;
 use crate::record::{QpRecord, column_named};
 use crate::tables::Tables;
-use crate::text::Words;
+use crate::text::Formatter;
 use comfy_table::{CellAlignment, Table, presets};
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -55,26 +55,26 @@ impl Selection {
 
     /// Waits for the names that the filter may depend on, if names are resolved; returns a
     /// description of missing ones.
-    pub fn wait_to_filter(&self, tables: &Tables, words: &Words) -> Option<String> {
+    pub fn wait_to_filter(&self, tables: &Tables, formatter: &Formatter) -> Option<String> {
         let addresses = tables.qps.iter().flat_map(|(_, row)| row.addresses());
         let seeks = self.filter.seeks_names();
-        seeks.then(|| words.wait(addresses, NAMES))?
+        seeks.then(|| formatter.wait(addresses, NAMES))?
     }
 
     /// Same, and waits for the names of the addresses to be written.
-    pub fn wait_for_names(&self, tables: &Tables, words: &Words) -> Option<String> {
-        let missing = self.wait_to_filter(tables, words);
-        let rows = self.apply(tables, words).rows;
+    pub fn wait_for_names(&self, tables: &Tables, formatter: &Formatter) -> Option<String> {
+        let missing = self.wait_to_filter(tables, formatter);
+        let rows = self.apply(tables, formatter).rows;
         let shown = tables.addresses(rows.iter().map(|(_, row)| row));
-        missing.or_else(|| words.wait(shown, NAMES))
+        missing.or_else(|| formatter.wait(shown, NAMES))
     }
 
     /// Returns the rows to write.
-    pub fn apply<'t>(&self, tables: &'t Tables, words: &Words) -> Selected<'t> {
+    pub fn apply<'t>(&self, tables: &'t Tables, formatter: &Formatter) -> Selected<'t> {
         let order = self.order.or_else(|| most_of("total"));
         let all = tables.qps.iter();
         let mut rows: Vec<_> = all
-            .filter(|(_, row)| self.filter.matches_shown(row, words))
+            .filter(|(_, row)| self.filter.matches_shown(row, formatter))
             .collect();
         let matched = rows.len();
         // Ties are broken by the row's number, so that the same input gives the same output.
@@ -138,9 +138,9 @@ mod tests {
     #[test]
     fn rows_are_chosen_and_in_order() {
         let tables = sample::tables();
-        let words = Words::default();
+        let formatter = Formatter::default();
         let ids = |selection: &Selection| -> (Vec<u64>, usize) {
-            let selected = selection.apply(&tables, &words);
+            let selected = selection.apply(&tables, &formatter);
             (
                 selected.rows.iter().map(|(id, _)| id.0).collect(),
                 selected.matched,
@@ -164,12 +164,15 @@ mod tests {
         let names = Names::from_lookup(|address| {
             (address.to_string() == "198.18.1.3").then(|| "sender.example".to_owned())
         });
-        let words = Words::default().with_names(Arc::new(names));
+        let formatter = Formatter::default().with_names(Arc::new(names));
         let selection = Selection::default();
-        assert_eq!(selection.wait_for_names(&tables, &words), None);
-        let text = report::report(&report::Header::default(), &tables, &selection, &words);
+        assert_eq!(selection.wait_for_names(&tables, &formatter), None);
+        let text = report::report(&report::Header::default(), &tables, &selection, &formatter);
         assert!(text.contains("sender.example"), "{text}");
-        assert_eq!(selection.wait_for_names(&tables, &Words::default()), None);
+        assert_eq!(
+            selection.wait_for_names(&tables, &Formatter::default()),
+            None
+        );
     }
 
     #[test]
@@ -187,7 +190,7 @@ mod tests {
             std::thread::sleep(Duration::from_micros(100));
             (*address == told(999)).then(|| "last.example".to_owned())
         });
-        let words = Words::default().with_names(Arc::new(names));
+        let formatter = Formatter::default().with_names(Arc::new(names));
         let filter = Filter::parse::<QpRecord>("told~example").unwrap();
         assert!(filter.seeks_names());
         assert!(
@@ -199,24 +202,26 @@ mod tests {
             filter,
             ..Selection::default()
         };
-        assert_eq!(selection.wait_to_filter(&tables, &words), None);
-        assert_eq!(selection.apply(&tables, &words).matched, 1);
+        assert_eq!(selection.wait_to_filter(&tables, &formatter), None);
+        assert_eq!(selection.apply(&tables, &formatter).matched, 1);
     }
 
     /// No output contains an address of the tables in any spelling.
     #[test]
     fn privacy_covers_every_output() {
         let tables = sample::tables();
-        let words = Words::masked();
+        let formatter = Formatter::masked();
         let selection = Selection::default();
-        let mut all = serde_json::to_string(&json::snapshot(&tables, &selection, &words)).unwrap();
+        let mut all =
+            serde_json::to_string(&json::snapshot(&tables, &selection, &formatter)).unwrap();
         let (from, to) = (sample::START, tables.now);
         let mut intervals = json::Intervals::default();
-        let line = intervals.line(from, to, &tables, &selection, &words);
+        let line = intervals.line(from, to, &tables, &selection, &formatter);
         all += &serde_json::to_string(&line).unwrap();
         let mut octets = Vec::new();
         let mut csv = csv::Csv::new(&mut octets, true).unwrap();
-        csv.interval(from, to, &tables, &selection, &words).unwrap();
+        csv.interval(from, to, &tables, &selection, &formatter)
+            .unwrap();
         drop(csv);
         all += &String::from_utf8(octets).unwrap();
         let header = report::Header {
@@ -227,7 +232,7 @@ mod tests {
             },
             ended: Some("198.18.1.3 went away".to_owned()),
         };
-        all += &report::report(&header, &tables, &selection, &words);
+        all += &report::report(&header, &tables, &selection, &formatter);
         let course = sample::course();
         let story = html::Story {
             header: &header,
@@ -240,10 +245,10 @@ mod tests {
             by_interface: false,
         };
         let mut page = Vec::new();
-        let document = html::document(&story, &selection, &words);
+        let document = html::document(&story, &selection, &formatter);
         html::PAGE.write(&document, &mut page).unwrap();
         all += &String::from_utf8(page).unwrap();
-        let mut audit = audit::Audit::new(words.clone());
+        let mut audit = audit::Audit::new(formatter.clone());
         for event in &tables.events {
             all.extend(audit.take(event));
         }
@@ -254,7 +259,7 @@ mod tests {
         };
         all += &audit.summary(&unchecked, audited);
         all += &audit.json(&unchecked, audited).to_string();
-        all += &prometheus::Exposition::new(100, words).page(&tables);
+        all += &prometheus::Exposition::new(100, formatter).page(&tables);
         for text in [
             "192.0.2.77",
             "2001:db8",

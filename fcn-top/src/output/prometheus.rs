@@ -17,9 +17,9 @@ mod tests;
 use super::metrics as m;
 use super::{Selection, most_of};
 use crate::order::Order;
-use crate::record::{CounterRecord, InterfaceRecord, PASSED, PointRecord, QpRecord, QpSide};
+use crate::record::{CounterRecord, INDIRECT, InterfaceRecord, PointRecord, QpRecord, QpSide};
 use crate::tables::{Nics, Tables};
-use crate::text::Words;
+use crate::text::Formatter;
 use fcn_tool::failure::Result;
 pub use fcn_tool::metrics::http::Server;
 use fcn_tool::metrics::{Family, Page};
@@ -43,7 +43,7 @@ const REMEMBERED: usize = 1_000;
 /// Generates pages, and remembers the values of the last one.
 #[derive(Debug)]
 pub struct Exposition {
-    words: Words,
+    formatter: Formatter,
     qps: usize,
     /// True if rows are distinguished by interface. Otherwise there is no interface label, because
     /// a row with a single interface may get further ones at any time, and a series keeps its
@@ -60,9 +60,9 @@ pub struct Exposition {
 
 impl Exposition {
     /// Creates pages with series for at most `qps` QPs.
-    pub fn new(qps: usize, words: Words) -> Self {
+    pub fn new(qps: usize, formatter: Formatter) -> Self {
         Self {
-            words,
+            formatter,
             qps,
             by_interface: true,
             shown: FxHashMap::default(),
@@ -92,7 +92,7 @@ impl Exposition {
             .take(INTERFACES)
             .enumerate()
             .map(|(number, interface)| {
-                let mut name = self.words.text(&interface.name).into_owned();
+                let mut name = self.formatter.text(&interface.name).into_owned();
                 // A capture may have two interfaces of one name; series must be unique.
                 if name.is_empty() || !used.insert(name.clone()) {
                     name = format!("{name}#{number}");
@@ -102,7 +102,7 @@ impl Exposition {
             })
             .collect();
         let mut up = page.family(&m::INTERFACE_UP);
-        for (name, interface) in named.iter().filter(|(_, one)| one.state != PASSED) {
+        for (name, interface) in named.iter().filter(|(_, one)| one.state != INDIRECT) {
             let is_up = ["up", "file"].contains(&interface.state);
             up.add(&[name], u8::from(is_up));
         }
@@ -137,14 +137,14 @@ impl Exposition {
             .map(|counter| {
                 let interface = counter.interface.as_deref().unwrap_or_default();
                 let port = counter.port.to_string();
-                let text = |text| self.words.text(text).into_owned();
+                let text = |text| self.formatter.text(text).into_owned();
                 (counter, [text(&counter.device), port, text(interface)])
             })
             .collect();
         let id = |counter: &CounterRecord| counter.quantity.map_or("", |quantity| quantity.id());
         let mut values = page.family(&m::NIC_COUNTER);
         for (counter, [device, port, interface]) in &counters {
-            let name = self.words.text(&counter.counter);
+            let name = self.formatter.text(&counter.counter);
             values.add(
                 &[device, port, interface, &*name, id(counter)],
                 counter.value,
@@ -169,7 +169,7 @@ impl Exposition {
         self.count(&points, tables);
         let mut used = FxHashSet::default();
         let named: Vec<(String, &PointRecord)> = (points.iter())
-            .map(|point| (self.words.exact_address(point.notifier), *point))
+            .map(|point| (self.formatter.exact_address(point.notifier), *point))
             .filter(|(name, _)| used.insert(name.clone()))
             .collect();
         let mut notifications = page.family(&m::NOTIFIER);
@@ -228,7 +228,7 @@ impl Exposition {
             top: Some(self.qps),
             ..Selection::default()
         };
-        let selected = selection.apply(tables, &self.words);
+        let selected = selection.apply(tables, &self.formatter);
         let mut used = FxHashSet::default();
         let rows: Vec<(Vec<String>, &QpRecord)> = (selected.rows.iter())
             .map(|(_, row)| (self.row_labels(row), row))
@@ -270,7 +270,7 @@ impl Exposition {
     /// its series would change its name.
     fn row_labels(&self, row: &QpRecord) -> Vec<String> {
         let address = |address: Option<IpAddr>| {
-            address.map_or_else(String::new, |address| self.words.exact_address(address))
+            address.map_or_else(String::new, |address| self.formatter.exact_address(address))
         };
         // The owner of a flow label may become known later.
         let sender = row.sender.filter(|_| row.flow_label.is_none());
@@ -296,7 +296,7 @@ impl Exposition {
             address(receiver),
             hex(row.flow_label),
             row.kind.id().to_owned(),
-            self.words.text(interface).into_owned(),
+            self.formatter.text(interface).into_owned(),
         ]
     }
 }

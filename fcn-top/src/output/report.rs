@@ -4,10 +4,10 @@ use super::part::Part;
 use super::{Selection, bare_table};
 use crate::record::column_named;
 use crate::record::{
-    Cell, Column, CounterRecord, Grounds, PASSED, PointRecord, QpRecord, Record, Resolved,
+    Cell, Column, CounterRecord, EvidenceCell, INDIRECT, PointRecord, QpRecord, Record, Resolved,
 };
 use crate::tables::{Nics, Tables, Totals};
-use crate::text::{self, Words, share};
+use crate::text::{self, Formatter, share};
 use crate::view::fit::wrapped;
 use comfy_table::{ContentArrangement, Table};
 use fcn_tool::quantity::{counted, grouped};
@@ -36,9 +36,14 @@ pub struct Header {
 }
 
 /// Returns the report on the tables.
-pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &Words) -> String {
+pub fn report(
+    header: &Header,
+    tables: &Tables,
+    selection: &Selection,
+    formatter: &Formatter,
+) -> String {
     let mut out = String::new();
-    head(&mut out, header, tables, words);
+    head(&mut out, header, tables, formatter);
     if tables.totals.notified() == 0 {
         let packets = tables.totals.packets;
         let _ = match packets {
@@ -50,14 +55,14 @@ pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &W
             ),
         };
     } else {
-        rows(&mut out, tables, selection, words);
+        rows(&mut out, tables, selection, formatter);
     }
     // There may be notifiers of which no packet could be decoded.
     if !tables.points.is_empty() {
-        notifiers(&mut out, tables, selection, words);
+        notifiers(&mut out, tables, selection, formatter);
     }
-    hops(&mut out, tables, words);
-    findings(&mut out, tables, words);
+    hops(&mut out, tables, formatter);
+    findings(&mut out, tables, formatter);
     let pfc = if tables.totals.pfc > 0 {
         "pfc paused"
     } else {
@@ -66,18 +71,24 @@ pub fn report(header: &Header, tables: &Tables, selection: &Selection, words: &W
     let columns = format!(
         "name state received notifications data {pfc} cut undecodable dropped_kernel dropped_interface"
     );
-    section(&mut out, "Interfaces", &tables.interfaces, &columns, words);
+    section(
+        &mut out,
+        "Interfaces",
+        &tables.interfaces,
+        &columns,
+        formatter,
+    );
     if !tables.nics.counters.is_empty() {
-        nics(&mut out, &tables.nics, words);
+        nics(&mut out, &tables.nics, formatter);
     }
     out
 }
 
 /// Reports the counters of RDMA devices, and the owners of their queue pairs.
-pub fn nics(out: &mut String, nics: &Nics, words: &Words) {
+pub fn nics(out: &mut String, nics: &Nics, formatter: &Formatter) {
     let _ = writeln!(out, "\nWhat NICs count");
     for (port, sentence) in &nics.sentences {
-        let _ = writeln!(out, "{}", words.text(&format!("{port}: {sentence}")));
+        let _ = writeln!(out, "{}", formatter.text(&format!("{port}: {sentence}")));
     }
     let (known, others): (Vec<_>, Vec<_>) = nics
         .counters
@@ -96,7 +107,7 @@ pub fn nics(out: &mut String, nics: &Nics, words: &Words) {
         any(|one| one.vanished, "vanished"),
     );
     let shown = known.get(..LIST).unwrap_or(&known);
-    table(out, shown, &columns, words, |_, _| None);
+    table(out, shown, &columns, formatter, |_, _| None);
     let more = known.len() - shown.len() + others.len();
     if more > 0 {
         let _ = writeln!(out, "{} more: see --json", counted(more as u64, "counter"));
@@ -104,17 +115,17 @@ pub fn nics(out: &mut String, nics: &Nics, words: &Words) {
     let columns = "device port qp kind state remote_qp pid process container notified";
     let mut pairs = nics.local_qps.clone();
     pairs.sort_by_key(|pair| std::cmp::Reverse(pair.notified));
-    section(out, "Queue pairs of this host", &pairs, columns, words);
+    section(out, "Queue pairs of this host", &pairs, columns, formatter);
     if pairs.len() > LIST {
         let more = grouped((pairs.len() - LIST) as u64);
         let _ = writeln!(out, "… and {more} more");
     }
     if let Some(missing) = &nics.missing {
-        let _ = writeln!(out, "{}", words.text(missing));
+        let _ = writeln!(out, "{}", formatter.text(missing));
     }
 }
 
-fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
+fn head(out: &mut String, header: &Header, tables: &Tables, formatter: &Formatter) {
     let mut line = |name: &str, text: String| {
         let _ = writeln!(out, "{name:14}{text}");
     };
@@ -122,19 +133,19 @@ fn head(out: &mut String, header: &Header, tables: &Tables, words: &Words) {
     let sources: Vec<_> = header
         .read
         .iter()
-        .map(|source| words.text(source))
+        .map(|source| formatter.text(source))
         .collect();
     if !sources.is_empty() {
         line("read", sources.join(", "));
     }
     if let Some(part) = header.part.words() {
-        line("only", words.text(&part).into_owned());
+        line("only", formatter.text(&part).into_owned());
     }
     if let Some(ended) = &header.ended {
-        line("ended", words.text(ended).into_owned());
+        line("ended", formatter.text(ended).into_owned());
     }
     if let Some(started) = tables.started {
-        let (span, began) = (text::span(tables.span()), words.day_and_time(started));
+        let (span, began) = (text::span(tables.span()), formatter.day_and_time(started));
         line("time", format!("{span} from {began}"));
     }
     if let Some(back) = text::stamps_back(totals) {
@@ -235,7 +246,7 @@ pub(super) fn drops(tables: &Tables) -> String {
     let silent = tables
         .interfaces
         .iter()
-        .filter(|i| i.dropped_kernel.or(i.dropped_interface).is_none() && i.state != PASSED)
+        .filter(|i| i.dropped_kernel.or(i.dropped_interface).is_none() && i.state != INDIRECT)
         .count();
     match (kernel, interface) {
         (None, None) => "not known: what was read does not say".to_owned(),
@@ -258,10 +269,10 @@ pub(super) fn drops(tables: &Tables) -> String {
     }
 }
 
-fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words) {
+fn rows(out: &mut String, tables: &Tables, selection: &Selection, formatter: &Formatter) {
     let mut selection = selection.clone();
     let top = *selection.top.get_or_insert(ROWS);
-    let selected = selection.apply(tables, words);
+    let selected = selection.apply(tables, formatter);
     let _ = write!(out, "\nWho is told to slow down");
     let _ = match (selected.matched, tables.qps.len()) {
         (matched, all) if matched < all => writeln!(
@@ -287,18 +298,20 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
         ("qp", None, Some(label)) => Some(format!("fl {label:#07x}")),
         ("notifier", ..) => {
             let more = text::more_notifiers(row)?;
-            Some(format!("{}\n{more}", words.address(row.notifier)))
+            Some(format!("{}\n{more}", formatter.address(row.notifier)))
         }
-        ("sender", ..) if row.sender.is_none() => Some(format!("→ {}", words.address(row.told))),
+        ("sender", ..) if row.sender.is_none() => {
+            Some(format!("→ {}", formatter.address(row.told)))
+        }
         _ if row.is_estimate(id) => {
             let number = column_named::<QpRecord>(id)?;
             let column = QpRecord::COLUMNS.get(number)?;
-            let text = words.of_row(row, column, row.cell(number));
+            let text = formatter.of_row(row, column, row.cell(number));
             (row.cell(number) != Cell::None).then_some(text)
         }
         _ => None,
     };
-    table(out, &records, &columns, words, about);
+    table(out, &records, &columns, formatter, about);
     let named = |row: &QpRecord| match (row.qp, row.flow_label) {
         (Some(qp), _) => match row.sender_qp_from {
             Some(from) if from != Resolved::Packet => format!("{qp:#x} (by {})", from.id()),
@@ -311,7 +324,7 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
     }
     for row in &records {
         if let Some(text) = text::samples(row) {
-            let place = row.interface.as_deref().map(|name| words.text(name));
+            let place = row.interface.as_deref().map(|name| formatter.text(name));
             let place = place.map_or_else(String::new, |name| format!(" on {name}"));
             let _ = writeln!(out, "{} {}{place}: {text}", named(row), row.kind.id());
         }
@@ -329,19 +342,19 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, words: &Words)
             let _ = writeln!(out, "{}", wrapped(&line, WIDTH - 2).join("\n  "));
         }
     }
-    makers(out, &records, words);
+    makers(out, &records, formatter);
 }
 
 /// Lists the origins of the CNPs of these rows, merging rows with the same notifier and origin.
-fn makers(out: &mut String, records: &[&QpRecord], words: &Words) {
+fn makers(out: &mut String, records: &[&QpRecord], formatter: &Formatter) {
     let mut lines: Vec<(String, &str, String, u64)> = Vec::new();
     for row in records {
         let Some((maker, evidence)) = row.made_by.zip(row.made_by_evidence) else {
             continue;
         };
         let more = text::more_notifiers(row).map_or_else(String::new, |more| format!("\n{more}"));
-        let notifier = words.address(row.notifier) + &more;
-        let evidence = words.cell(Cell::Evidence(Grounds::Maker(evidence)));
+        let notifier = formatter.address(row.notifier) + &more;
+        let evidence = formatter.cell(Cell::Evidence(EvidenceCell::Maker(evidence)));
         let maker = maker.id();
         let is_same = |line: &&mut (String, &str, String, u64)| {
             (&line.0, line.1, &line.2) == (&notifier, maker, &evidence)
@@ -362,7 +375,7 @@ fn makers(out: &mut String, records: &[&QpRecord], words: &Words) {
     push_close(out, table);
 }
 
-fn notifiers(out: &mut String, tables: &Tables, selection: &Selection, words: &Words) {
+fn notifiers(out: &mut String, tables: &Tables, selection: &Selection, formatter: &Formatter) {
     let mut points: Vec<_> = tables.points.iter().collect();
     points.sort_by(|a, b| b.total.cmp(&a.total).then(a.notifier.cmp(&b.notifier)));
     let top = selection.top.unwrap_or(ROWS);
@@ -382,26 +395,26 @@ fn notifiers(out: &mut String, tables: &Tables, selection: &Selection, words: &W
     let columns = format!(
         "notifier notifier_role {trusted} flows total {samples} rate_peak level_max queue_max {malformed} findings"
     );
-    table(out, &points, &columns, words, |point, id| match id {
+    table(out, &points, &columns, formatter, |point, id| match id {
         "notifier_role" => Some(text::acts_as(point.notifier_role, point.made_by).to_owned()),
         "flows" => text::flows_unclear(point),
         _ => None,
     });
 }
 
-fn hops(out: &mut String, tables: &Tables, words: &Words) {
+fn hops(out: &mut String, tables: &Tables, formatter: &Formatter) {
     let shown = tables.hops.get(..LIST).unwrap_or(&tables.hops);
     let title = "Paths that IOAM traces tell of";
     let columns =
         "path hop node traces ingress egress queue_mean queue_max delay delay_max between";
-    section(out, title, shown, columns, words);
+    section(out, title, shown, columns, formatter);
     if tables.hops.len() > shown.len() {
         let more = grouped((tables.hops.len() - shown.len()) as u64);
         let _ = writeln!(out, "… and {more} hops more");
     }
 }
 
-fn findings(out: &mut String, tables: &Tables, words: &Words) {
+fn findings(out: &mut String, tables: &Tables, formatter: &Formatter) {
     out.push_str("\nFindings, and doubts about the capture\n");
     if tables.rules.is_empty() && tables.events.is_empty() {
         out.push_str("none\n");
@@ -435,7 +448,7 @@ fn findings(out: &mut String, tables: &Tables, words: &Words) {
             let text = match (rule(id), logged) {
                 (Some(info), _) => info.text.into(),
                 // For other events, the log's first text says most.
-                (None, Some(event)) => words.text(&event.text),
+                (None, Some(event)) => formatter.text(&event.text),
                 (None, None) => "".into(),
             };
             let frame = logged.and_then(|event| event.frame);
@@ -456,13 +469,19 @@ fn findings(out: &mut String, tables: &Tables, words: &Words) {
 }
 
 /// Appends a table with a heading, if it has any lines.
-fn section<R: Record>(out: &mut String, title: &str, records: &[R], columns: &str, words: &Words) {
+fn section<R: Record>(
+    out: &mut String,
+    title: &str,
+    records: &[R],
+    columns: &str,
+    formatter: &Formatter,
+) {
     if records.is_empty() {
         return;
     }
     let _ = writeln!(out, "\n{title}");
     let records: Vec<_> = records.iter().take(LIST).collect();
-    table(out, &records, columns, words, |_, _| None);
+    table(out, &records, columns, formatter, |_, _| None);
 }
 
 /// Appends a table of those columns, with some cells replaced.
@@ -470,7 +489,7 @@ fn table<R: Record>(
     out: &mut String,
     records: &[&R],
     columns: &str,
-    words: &Words,
+    formatter: &Formatter,
     otherwise: impl Fn(&R, &str) -> Option<String>,
 ) {
     let numbers = columns.split_whitespace().filter_map(column_named::<R>);
@@ -488,7 +507,7 @@ fn table<R: Record>(
             otherwise(record, column.id).unwrap_or_else(|| match record.cell(*number) {
                 // A borderless table is easier to read without placeholders.
                 Cell::None => String::new(),
-                cell => words.in_column(column, cell),
+                cell => formatter.in_column(column, cell),
             })
         }));
     }
@@ -530,8 +549,13 @@ mod tests {
 
     #[test]
     fn a_report_matches_its_snapshot() {
-        let words = Words::default();
-        let text = report(&header(), &sample::tables(), &Selection::default(), &words);
+        let formatter = Formatter::default();
+        let text = report(
+            &header(),
+            &sample::tables(),
+            &Selection::default(),
+            &formatter,
+        );
         assert_snapshot!("report", text);
         for line in text.lines() {
             assert!(line.chars().count() <= usize::from(WIDTH), "{line}");
@@ -541,7 +565,7 @@ mod tests {
             top: Some(1),
             ..Selection::default()
         };
-        let text = report(&header(), &sample::tables(), &selection, &words);
+        let text = report(&header(), &sample::tables(), &selection, &formatter);
         assert!(
             text.contains("(1 of 4 rows, 2 of them pass the filter)"),
             "{text}"
@@ -554,8 +578,8 @@ mod tests {
         let mut tables = sample::tables();
         tables.points.truncate(1);
         tables.points[0].flows = 0;
-        let words = Words::default();
-        let text = report(&header(), &tables, &Selection::default(), &words);
+        let formatter = Formatter::default();
+        let text = report(&header(), &tables, &Selection::default(), &formatter);
         let (_, told) = text.split_once("Who notifies").unwrap();
         let line = told.lines().find(|line| line.contains("2001:db8:ffff::1"));
         assert!(line.unwrap().contains(" ? "), "{told}");
@@ -563,19 +587,24 @@ mod tests {
 
     #[test]
     fn an_empty_report_states_what_is_missing() {
-        let words = Words::default();
+        let formatter = Formatter::default();
         let text = report(
             &header(),
             &super::super::tests::nothing(),
             &Selection::default(),
-            &words,
+            &formatter,
         );
         assert_snapshot!("report-nothing", text);
         assert!(
             text.contains("No congestion notification was seen in 1,234 packets."),
             "{text}"
         );
-        let text = report(&header(), &Tables::default(), &Selection::default(), &words);
+        let text = report(
+            &header(),
+            &Tables::default(),
+            &Selection::default(),
+            &formatter,
+        );
         assert!(text.contains("No packet was seen."), "{text}");
         assert!(text.contains("not known"), "{text}");
     }
@@ -586,7 +615,7 @@ mod tests {
             &header(),
             &sample::tables(),
             &Selection::default(),
-            &Words::default(),
+            &Formatter::default(),
         );
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
     }

@@ -3,7 +3,7 @@
 use crate::output::csv;
 use crate::output::json::{self, Lines};
 use crate::record::Record;
-use crate::text::Words;
+use crate::text::Formatter;
 use serde::Serialize;
 use std::io;
 
@@ -42,7 +42,7 @@ impl TableText {
         lines: impl IntoIterator<Item = &'r R>,
         format: Format,
         at: u64,
-        words: &Words,
+        formatter: &Formatter,
     ) -> io::Result<Self> {
         let lines: Vec<&R> = lines.into_iter().collect();
         let count = lines.len() as u64;
@@ -51,14 +51,14 @@ impl TableText {
             Format::Json => {
                 let document = Document {
                     at,
-                    rows: Lines::new(lines, words),
+                    rows: Lines::new(lines, formatter),
                     schema: "fcn-top/table",
                     table: R::TABLE,
                     version: 1,
                 };
                 json::write(&document, &mut octets, false)?;
             }
-            Format::Csv => csv::table(&mut octets, lines, words)?,
+            Format::Csv => csv::table(&mut octets, lines, formatter)?,
         }
         Ok(Self {
             octets,
@@ -74,7 +74,7 @@ mod tests {
 
     fn written<R: Record>(lines: &[R]) {
         for format in [Format::Json, Format::Csv] {
-            let table = TableText::new(lines, format, 7, &Words::masked()).unwrap();
+            let table = TableText::new(lines, format, 7, &Formatter::masked()).unwrap();
             assert_eq!(table.lines, lines.len() as u64);
             let text = String::from_utf8(table.octets).unwrap();
             assert!(!text.contains("2001:db8"), "{text}");

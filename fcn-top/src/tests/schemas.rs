@@ -11,7 +11,7 @@ use crate::record::{
     CounterRecord, EventRecord, Holds, HopRecord, InterfaceRecord, LocalQpRecord, PointRecord,
     QpRecord, Record,
 };
-use crate::text::Words;
+use crate::text::Formatter;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::fs;
@@ -109,7 +109,7 @@ fn the_documentation_lists_every_column_and_metric() {
         );
     }
     // The hand-written part documents the existing members.
-    let (tables, words) = (sample::tables(), Words::default());
+    let (tables, words) = (sample::tables(), Formatter::default());
     let selection = Selection::default();
     let snapshot = json::snapshot(&tables, &selection, &words);
     let line = json::Intervals::default().line(1, 2, &tables, &selection, &words);
@@ -211,7 +211,7 @@ fn the_schema_matches_the_output() {
         "local_qps": lines::<LocalQpRecord>(),
     });
     let tables = tables.as_object().unwrap();
-    let (sample, words, selection) = (sample::tables(), Words::default(), Selection::default());
+    let (sample, words, selection) = (sample::tables(), Formatter::default(), Selection::default());
     let snapshot = serde_json::to_value(json::snapshot(&sample, &selection, &words)).unwrap();
     let line = json::Intervals::default().line(1, 2, &sample, &selection, &words);
     let line = serde_json::to_value(line).unwrap();

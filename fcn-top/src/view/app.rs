@@ -1,27 +1,27 @@
 //! The screen without a terminal: its state, how keys, mouse and tables change it, and the data and
 //! effects that it requests.
 
+use super::context::ViewContext;
 use super::events::{Events, RuleRecord};
 use super::flow::Flow;
 use super::history::{History, KEPT_ROWS, Mode};
-use super::hits::{Hit, Hits, Place};
+use super::hits::{DrawContext, Hit, Hits};
 use super::interfaces::Interfaces;
 use super::keys::{self, Command};
 use super::nics::Nics;
-use super::overlay::{Done, Overlay, Picker, What};
+use super::overlay::{Overlay, OverlayAction, OverlayKind, Picker};
 use super::paths::Paths;
 use super::points::Points;
 use super::prompt::{Prompt, Purpose, foot};
 use super::qps::Qps;
 use super::table::{Entry, Key, Move, Table};
 use super::theme::{Theme, Tone, to_ascii};
-use super::views::{Opened, TableId, View};
-use super::world::World;
+use super::views::{OpenTarget, TableId, View};
 use super::{Effect, Format, Options, Tab, head};
 use crate::record::{Cell, CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
 use crate::record::{PointRecord, QpRecord, RowId};
 use crate::tables::{Details, Tables, Wanted, WantedDetails};
-use crate::text::Words;
+use crate::text::Formatter;
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use fcn_observe::time::nanos;
@@ -44,7 +44,7 @@ const NOTCH: isize = 3;
 /// after [`wanted_details`](Self::wanted_details)); outputs are a picture ([`draw`](Self::draw))
 /// and requested effects ([`effects`](Self::effects)).
 pub struct App<'a> {
-    world: World<'a>,
+    context: ViewContext<'a>,
     refresh: u64,
     ascii: bool,
     tab: Tab,
@@ -65,7 +65,7 @@ pub struct App<'a> {
 impl<'a> App<'a> {
     /// Creates a screen without data. Invalid `options` are reported on the screen.
     #[must_use]
-    pub fn new(options: &Options, words: &'a Words) -> Self {
+    pub fn new(options: &Options, formatter: &'a Formatter) -> Self {
         let schemas = [
             <(RowId, QpRecord)>::SCHEMA,
             PointRecord::SCHEMA,
@@ -80,8 +80,8 @@ impl<'a> App<'a> {
         // Order and filter apply to single events.
         let events = Events::new(asks && options.view == Tab::Events);
         let mut app = Self {
-            world: World {
-                words,
+            context: ViewContext {
+                formatter,
                 theme: Theme(options.colours),
                 history: History::default(),
                 details: Details::default(),
@@ -127,16 +127,16 @@ impl<'a> App<'a> {
     }
 
     /// Returns the current view with its table and the shared state.
-    fn parts(&mut self) -> (&mut dyn View, &mut Table, &World<'a>) {
+    fn parts(&mut self) -> (&mut dyn View, &mut Table, &ViewContext<'a>) {
         let view = &mut *self.views[self.tab as usize];
         let table = &mut self.tables[view.table_id() as usize];
-        (view, table, &self.world)
+        (view, table, &self.context)
     }
 
     /// Returns the tables that the next update must have.
     #[must_use]
     pub fn wanted(&self) -> Wanted {
-        let history = &self.world.history;
+        let history = &self.context.history;
         let (all, live) = (
             history.all_wanted(self.refresh),
             history.mode() == Mode::Live,
@@ -156,25 +156,25 @@ impl<'a> App<'a> {
 
     /// Processes the current tables, which must include all that were [`wanted`](Self::wanted).
     pub fn update(&mut self, tables: Tables) {
-        let all = self.world.history.all_wanted(self.refresh);
-        self.world.history.update(tables, all);
-        if !self.world.history.shown().qps.is_empty() {
-            self.world.prefix = self.world.common_prefix();
-            self.world.by_place = self.world.differ_by_place();
-            self.world.telling = self.world.telling();
+        let all = self.context.history.all_wanted(self.refresh);
+        self.context.history.update(tables, all);
+        if !self.context.history.shown().qps.is_empty() {
+            self.context.prefix = self.context.common_prefix();
+            self.context.by_place = self.context.differ_by_place();
+            self.context.telling = self.context.telling();
         }
         self.arrange();
-        if all && self.world.history.due(self.refresh) {
+        if all && self.context.history.due(self.refresh) {
             self.keep();
         }
-        self.world.history.spare();
+        self.context.history.spare();
     }
 
     fn keep(&mut self) {
         // Independent of the table shown, which may be frozen.
         let mut table = self.tables[TableId::Qps as usize].beside();
-        table.arrange(&self.world.history.live().qps, &self.world);
-        self.world.history.keep(&table.lines);
+        table.arrange(&self.context.history.live().qps, &self.context);
+        self.context.history.keep(&table.lines);
     }
 
     /// Returns the time series that the next picture draws.
@@ -184,7 +184,7 @@ impl<'a> App<'a> {
         let mut wanted = WantedDetails::default();
         view.details(
             &self.tables[view.table_id() as usize],
-            &self.world,
+            &self.context,
             &mut wanted,
         );
         wanted
@@ -193,14 +193,14 @@ impl<'a> App<'a> {
     /// Processes time series. At a frozen moment, only adds missing ones: the others get coarser
     /// with time.
     pub fn detail(&mut self, mut details: Details) {
-        let history = &self.world.history;
+        let history = &self.context.history;
         let (now, wanted) = (history.shown().now, self.wanted_details());
         let had = self.detailed.replace((now, wanted.packets));
         if let Some((at, packets)) = had
             && at == now
             && history.mode() != Mode::Live
         {
-            let old = std::mem::take(&mut self.world.details);
+            let old = std::mem::take(&mut self.context.details);
             details.traffic = old.traffic;
             (details.rows).extend(old.rows.into_iter().take(STANDING));
             (details.points).extend(old.points.into_iter().take(STANDING));
@@ -208,19 +208,19 @@ impl<'a> App<'a> {
                 (details.packets, details.notified) = (old.packets, old.notified);
             }
         }
-        self.world.details = details;
+        self.context.details = details;
     }
 
     /// Drops rows that the next update replaces anyway, to save memory; nothing can be drawn until
     /// then.
-    pub(super) fn let_go(&mut self) {
-        self.world.history.let_go();
+    pub(super) fn drop_rows(&mut self) {
+        self.context.history.drop_rows();
     }
 
     /// Sets the reason for the end of all input, if it has ended.
     pub fn ended(&mut self, why: Option<String>) {
         let had_ended = self.has_ended();
-        self.world.ended = why.map(|why| self.world.words.text(&why).into_owned());
+        self.context.ended = why.map(|why| self.context.formatter.text(&why).into_owned());
         // The final state is sorted at once.
         if self.has_ended() && !had_ended {
             self.arrange();
@@ -228,7 +228,7 @@ impl<'a> App<'a> {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.world.ended.is_some()
+        self.context.ended.is_some()
     }
 
     /// Returns the requested effects, each once.
@@ -264,14 +264,14 @@ impl<'a> App<'a> {
                 format!("{} written to {}", counted(count, what), to.display()),
                 Tone::Good,
             ),
-            Err(why) => (self.world.words.text(&why).into_owned(), Tone::Bad),
+            Err(why) => (self.context.formatter.text(&why).into_owned(), Tone::Bad),
         });
     }
 
     /// Filters and sorts the current table again.
     fn arrange(&mut self) {
-        let (view, table, world) = self.parts();
-        view.arrange(table, world);
+        let (view, table, context) = self.parts();
+        view.arrange(table, context);
     }
 
     fn show(&mut self, tab: Tab) {
@@ -288,7 +288,7 @@ impl<'a> App<'a> {
                 "fcn-top needs {}×{} cells, has {}×{}",
                 LEAST.0, LEAST.1, area.width, area.height
             );
-            frame.render_widget(self.world.span(text, Tone::Plain), area);
+            frame.render_widget(self.context.span(text, Tone::Plain), area);
         } else {
             self.draw_in(area, frame);
         }
@@ -306,29 +306,29 @@ impl<'a> App<'a> {
         ]));
         let view = &mut *self.views[self.tab as usize];
         let table = &mut self.tables[view.table_id() as usize];
-        let (world, hits) = (&self.world, &mut self.hits);
+        let (context, hits) = (&self.context, &mut self.hits);
         view.draw(
             table,
-            &mut Place {
+            &mut DrawContext {
                 frame,
                 area: body,
                 hits,
             },
-            world,
+            context,
         );
         // After the table, which determines how many columns have no room.
-        head::draw(self.tab, table, frame, top, world, hits);
+        head::draw(self.tab, table, frame, top, context, hits);
         if let Some(overlay) = &mut self.overlay {
             let over = Rect {
                 y: body.y - 1,
                 height: body.height + 1,
                 ..body
             };
-            overlay.draw(over, frame, world, hits);
+            overlay.draw(over, frame, context, hits);
         }
         match &self.prompt {
-            Some(prompt) => prompt.draw(frame, bottom, world),
-            None => foot(self.message.as_ref(), view.keys(), frame, bottom, world),
+            Some(prompt) => prompt.draw(frame, bottom, context),
+            None => foot(self.message.as_ref(), view.keys(), frame, bottom, context),
         }
     }
 
@@ -358,8 +358,8 @@ impl<'a> App<'a> {
             }
             command => {
                 self.message = None;
-                let (view, _, world) = self.parts();
-                if key.modifiers.is_empty() && view.key(key.code, world) {
+                let (view, _, context) = self.parts();
+                if key.modifiers.is_empty() && view.key(key.code, context) {
                     return;
                 }
                 command
@@ -369,11 +369,11 @@ impl<'a> App<'a> {
         }
     }
 
-    fn in_overlay(&mut self, act: impl FnOnce(&mut Overlay, &mut Table) -> Done) {
+    fn in_overlay(&mut self, act: impl FnOnce(&mut Overlay, &mut Table) -> OverlayAction) {
         let Some(mut overlay) = self.overlay.take() else {
             return;
         };
-        if act(&mut overlay, self.table()) == Done::Stays {
+        if act(&mut overlay, self.table()) == OverlayAction::Stays {
             self.overlay = Some(overlay);
         }
         self.arrange();
@@ -397,7 +397,7 @@ impl<'a> App<'a> {
         if self.overlay.is_some() {
             return self.in_overlay(|overlay, table| match hit {
                 Some(Hit::Item(place)) => overlay.clicked(place, table),
-                _ => Done::Closes,
+                _ => OverlayAction::Closes,
             });
         }
         match hit {
@@ -425,7 +425,7 @@ impl<'a> App<'a> {
         if self.overlay.is_some() {
             self.in_overlay(|overlay, _| {
                 overlay.go(Move::By(by));
-                Done::Stays
+                OverlayAction::Stays
             });
         } else if self.tab == Tab::Flow {
             self.command(Command::Move(Move::By(by.signum())));
@@ -443,10 +443,16 @@ impl<'a> App<'a> {
             Command::NextView { back } => return self.show(self.tab.step(back)),
             Command::Help => {
                 let (tab, (view, table, _)) = (self.tab, self.parts());
-                self.overlay = Some(Overlay::new(What::Help(tab, view.about(), table.schema)));
+                self.overlay = Some(Overlay::new(OverlayKind::Help(
+                    tab,
+                    view.about(),
+                    table.schema,
+                )));
             }
-            Command::Pause => self.world.history.pause(),
-            Command::Back(by) if self.world.history.has_earlier() => self.world.history.back(by),
+            Command::Pause => self.context.history.pause(),
+            Command::Back(by) if self.context.history.has_earlier() => {
+                self.context.history.back(by)
+            }
             Command::Back(_) => {
                 let fast = match self.has_ended() {
                     true => "; of a capture read fast few are: --pace real plays it",
@@ -455,8 +461,8 @@ impl<'a> App<'a> {
                 let text = format!("no earlier moment is kept{fast}");
                 self.message = Some((text, Tone::Warn));
             }
-            Command::Forward(by) => self.world.history.forward(by),
-            Command::Newest => self.world.history.go_on(),
+            Command::Forward(by) => self.context.history.forward(by),
+            Command::Newest => self.context.history.go_on(),
             Command::Filter => {
                 let former = self.table().typed.clone();
                 self.prompt = Some(Prompt::new(
@@ -468,7 +474,7 @@ impl<'a> App<'a> {
             }
             Command::SortPicker | Command::Columns => {
                 let picker = Picker::new(self.table(), command == Command::SortPicker);
-                self.overlay = Some(Overlay::new(What::Columns(picker)));
+                self.overlay = Some(Overlay::new(OverlayKind::Columns(picker)));
             }
             Command::SortBeside { right } => self.table().sort_beside(right),
             Command::Reverse => {
@@ -508,20 +514,22 @@ impl<'a> App<'a> {
     }
 
     fn enter(&mut self) {
-        let (view, table, world) = self.parts();
-        match view.enter(table, world) {
+        let (view, table, context) = self.parts();
+        match view.enter(table, context) {
             // It may show another table now.
             None => self.arrange(),
-            Some(Opened::Tab(tab)) => self.show(tab),
-            Some(Opened::Qps(column, cell)) => {
+            Some(OpenTarget::Tab(tab)) => self.show(tab),
+            Some(OpenTarget::Qps(column, cell)) => {
                 self.tables[TableId::Qps as usize].only(column, Some(cell));
                 self.show(Tab::Qps);
             }
-            Some(Opened::Events(what)) => {
+            Some(OpenTarget::Events(what)) => {
                 self.tables[TableId::Events as usize].only("what", Some(Cell::Name(what)));
                 self.arrange();
             }
-            Some(Opened::Event(event)) => self.overlay = Some(Overlay::new(What::Event(event))),
+            Some(OpenTarget::Event(event)) => {
+                self.overlay = Some(Overlay::new(OverlayKind::Event(event)))
+            }
         }
     }
 
@@ -558,7 +566,7 @@ impl<'a> App<'a> {
                 return;
             }
         };
-        let record = self.world.history.shown().qp(row);
+        let record = self.context.history.shown().qp(row);
         let name = match record.map(|record| (record.qp, record.flow_label)) {
             Some((Some(qp), _)) => format!("fcn-top-qp-{qp:#x}.pcapng"),
             Some((None, Some(label))) => format!("fcn-top-label-{label:#07x}.pcapng"),
@@ -580,9 +588,9 @@ impl<'a> App<'a> {
         let Some(mut prompt) = self.prompt.take() else {
             return;
         };
-        let (view, table, world) = self.parts();
-        let masks = world.words.masks();
-        prompt.filter(table, masks, &mut |table| view.arrange(table, world));
+        let (view, table, context) = self.parts();
+        let masks = context.formatter.masks();
+        prompt.filter(table, masks, &mut |table| view.arrange(table, context));
         self.prompt = Some(prompt);
     }
 
@@ -630,8 +638,8 @@ impl<'a> App<'a> {
             Purpose::Export(row) => self.effects.push(Effect::Export { row, to }),
             Purpose::Picture => self.effects.push(Effect::Picture(to)),
             Purpose::Write(format) => {
-                let (view, table, world) = self.parts();
-                match view.text(table, world, format) {
+                let (view, table, context) = self.parts();
+                match view.text(table, context, format) {
                     Ok(text) => self.effects.push(Effect::Write { text, to }),
                     Err(error) => self.wrote(&to, Err(error.to_string())),
                 }

@@ -1,10 +1,10 @@
 //! The view of findings and events: by rule first, with counts; each rule opens to its packets.
 
-use super::hits::Place;
+use super::context::{ViewContext, Written};
+use super::hits::DrawContext;
 use super::table::{Entry, Key, Schema, Table, both};
 use super::theme::Tone;
-use super::views::{Opened, TableId, View, draw, headed, in_columns, labelled, parted, tell};
-use super::world::{World, Written};
+use super::views::{OpenTarget, TableId, View, draw, headed, in_columns, labelled, parted, tell};
 use super::{Format, fit};
 use crate::record::{Cell, Column, EventRecord, Holds, Record, records};
 use fcn_tool::quantity::grouped;
@@ -133,9 +133,9 @@ impl Events {
 
 /// Returns all broken rules and other events of the log, with counts; those of rules include events
 /// dropped from the log.
-fn rules(world: &World<'_>) -> Vec<RuleRecord> {
+fn rules(context: &ViewContext<'_>) -> Vec<RuleRecord> {
     let mut found: Vec<RuleRecord> = Vec::new();
-    for (what, times) in &world.history.shown().rules {
+    for (what, times) in &context.history.shown().rules {
         let info = Rule::ALL
             .iter()
             .map(|rule| rule.info())
@@ -149,7 +149,7 @@ fn rules(world: &World<'_>) -> Vec<RuleRecord> {
         });
     }
     let counted = found.len();
-    for event in world.history.events().iter() {
+    for event in context.history.events().iter() {
         let place = found.iter().position(|rule| rule.what == event.what);
         let Some(place) = place else {
             found.push(RuleRecord {
@@ -181,42 +181,47 @@ impl View for Events {
         }
     }
 
-    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
+    fn arrange(&mut self, table: &mut Table, context: &ViewContext<'_>) {
         if self.opened {
-            table.arrange(&world.history.events(), world);
+            table.arrange(&context.history.events(), context);
         } else {
-            self.rules = rules(world);
-            table.arrange(&self.rules, world);
+            self.rules = rules(context);
+            table.arrange(&self.rules, context);
         }
     }
 
-    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let events = &world.history.events();
-        let area = place.area;
+    fn draw(
+        &mut self,
+        table: &mut Table,
+        canvas: &mut DrawContext<'_, '_>,
+        context: &ViewContext<'_>,
+    ) {
+        let events = &context.history.events();
+        let area = canvas.area;
         let panel = if area.height < 12 || table.lines.is_empty() {
             0
         } else {
             (area.height / 3).min(14)
         };
         let areas = parted(area, panel);
-        let nothing = match world.checked.as_str() {
+        let nothing = match context.checked.as_str() {
             "" => "Nothing worth telling",
             checked => &format!("Nothing worth telling ({checked})"),
         };
         let nothing = Some(nothing);
         if self.opened {
-            let Some(event) = draw(table, events, nothing, place, areas, world) else {
+            let Some(event) = draw(table, events, nothing, canvas, areas, context) else {
                 return;
             };
-            let panel = headed(format!(" {} ", event.what), areas[1], place.frame, world);
-            let text = labelled(in_full(event, world), panel.width, world);
-            tell(text, panel, place.frame);
-        } else if let Some(rule) = draw(table, &self.rules, nothing, place, areas, world) {
+            let panel = headed(format!(" {} ", event.what), areas[1], canvas.frame, context);
+            let text = labelled(in_full(event, context), panel.width, context);
+            tell(text, panel, canvas.frame);
+        } else if let Some(rule) = draw(table, &self.rules, nothing, canvas, areas, context) {
             let panel = headed(
                 format!(" {}: the last of them ", rule.what),
                 areas[1],
-                place.frame,
-                world,
+                canvas.frame,
+                context,
             );
             let mut of_it: Vec<_> = events
                 .iter()
@@ -224,7 +229,7 @@ impl View for Events {
                 .collect();
             of_it.sort_by_key(|event| Reverse(event.last));
             of_it.truncate(panel.height.into());
-            let address = |address| world.maybe(address, Cell::Address);
+            let address = |address| context.maybe(address, Cell::Address);
             let who = |event: &EventRecord, room| match event.from {
                 Some(_) => both(&address(event.from), &address(event.to), room),
                 None => String::new(),
@@ -238,16 +243,16 @@ impl View for Events {
                         let frame = frame.map_or_else(String::new, |at| format!(" ({at})"));
                         format!(
                             "since {}{frame}",
-                            world.clock_before(event.last, event.at, 6)
+                            context.clock_before(event.last, event.at, 6)
                         )
                     }
                 };
                 [
-                    world.clock(event.last, 6),
+                    context.clock(event.last, 6),
                     format!("×{}", grouped(event.times)),
                     since,
                     who(event, WHO),
-                    world.words.text(&event.text).into_owned(),
+                    context.formatter.text(&event.text).into_owned(),
                 ]
             };
             let mut lines: Vec<_> = of_it.iter().copied().map(line).collect();
@@ -267,31 +272,31 @@ impl View for Events {
             }
             let lines = lines.into_iter().map(|line| line.map(Line::from));
             let lines = widgets::Table::new(in_columns(lines, &columns), &widths);
-            place.frame.render_widget(lines, panel);
+            canvas.frame.render_widget(lines, panel);
         }
     }
 
-    fn enter(&mut self, table: &mut Table, world: &World<'_>) -> Option<Opened> {
+    fn enter(&mut self, table: &mut Table, context: &ViewContext<'_>) -> Option<OpenTarget> {
         if self.opened {
-            let events = world.history.events();
+            let events = context.history.events();
             let event = table.current(&events)?;
-            return Some(Opened::Event(Box::new(event.clone())));
+            return Some(OpenTarget::Event(Box::new(event.clone())));
         }
         let rule = table.current(&self.rules)?;
         self.opened = true;
-        Some(Opened::Events(rule.what))
+        Some(OpenTarget::Events(rule.what))
     }
 
     fn escape(&mut self) -> bool {
         std::mem::take(&mut self.opened)
     }
 
-    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
-        let events = world.history.events();
+    fn text(&self, table: &Table, context: &ViewContext<'_>, format: Format) -> Written {
+        let events = context.history.events();
         if self.opened {
-            world.text(table.shown(&events), format)
+            context.text(table.shown(&events), format)
         } else {
-            world.text(&*events, format)
+            context.text(&*events, format)
         }
     }
 
@@ -317,10 +322,13 @@ impl View for Events {
 }
 
 /// Returns all details of an event.
-pub(super) fn in_full(event: &EventRecord, world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
+pub(super) fn in_full(
+    event: &EventRecord,
+    context: &ViewContext<'_>,
+) -> Vec<(&'static str, String, Tone)> {
     let severity = (
         event.severity.id(),
-        world.words.text(&event.text).into_owned(),
+        context.formatter.text(&event.text).into_owned(),
         severity_tone(event.severity),
     );
     let shown = EventRecord::COLUMNS
@@ -330,8 +338,8 @@ pub(super) fn in_full(event: &EventRecord, world: &World<'_>) -> Vec<(&'static s
         .filter(|&(number, column)| !event.is_empty(number, column));
     let fields = shown.map(|(number, column)| {
         let text = match event.cell(number) {
-            Cell::Moment(at) => world.words.day_and_time(at),
-            cell => world.words.in_column(column, cell),
+            Cell::Moment(at) => context.formatter.day_and_time(at),
+            cell => context.formatter.in_column(column, cell),
         };
         (EventRecord::SCHEMA.title(column), text, Tone::Plain)
     });

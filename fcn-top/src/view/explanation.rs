@@ -1,15 +1,15 @@
 //! Explains one QP or flow in words: its verdict with the evidence, the notifiers and how they were
 //! identified, rates, and the effect on its data.
 
+use super::context::{ViewContext, kind_name};
 use super::fit;
 use super::graph::{graph, most_data, most_notified};
 use super::table::{both, shortened};
 use super::theme::Tone;
 use super::time_series::SECOND;
 use super::views::{headed, labelled, pending, tell};
-use super::world::{World, kind_name};
 use crate::monitor::TENTH;
-use crate::record::{Answer, Cell, Grounds, Maker, QpRecord, QpSide, Resolved, RowId};
+use crate::record::{Answer, Cell, EvidenceCell, Maker, QpRecord, QpSide, Resolved, RowId};
 use crate::text::{NO_VERDICT, NOTHING, acts_as, estimate, samples, would_help};
 use fcn_observe::rules::NOTIFIERS;
 use fcn_wire::{Kind, Origin};
@@ -33,11 +33,14 @@ pub(super) const fn no_data(record: &QpRecord, any: bool) -> Option<&'static str
 const GRAPHS: u16 = 4;
 
 /// Describes the QP or flow of a row.
-pub(super) fn subject(record: &QpRecord, world: &World<'_>) -> String {
+pub(super) fn subject(record: &QpRecord, context: &ViewContext<'_>) -> String {
     match (record.qp, record.qp_side, record.flow_label) {
         (Some(qp), Some(QpSide::Sender), _) => format!("QP {qp:#x} at the sender"),
         (Some(qp), Some(QpSide::Receiver), _) => match record.receiver {
-            Some(receiver) => format!("QP {qp:#x} at receiver {}", world.words.address(receiver)),
+            Some(receiver) => format!(
+                "QP {qp:#x} at receiver {}",
+                context.formatter.address(receiver)
+            ),
             None => format!("QP {qp:#x} at the receiver"),
         },
         (Some(qp), None, _) => format!("QP {qp:#x}"),
@@ -69,8 +72,8 @@ fn verdict(record: &QpRecord) -> (&'static str, String, Tone) {
 
 /// Describes the number of notifications and their rates, over the available periods, which are not
 /// longer than the capture.
-fn rates(record: &QpRecord, world: &World<'_>) -> String {
-    let shown = world.history.shown();
+fn rates(record: &QpRecord, context: &ViewContext<'_>) -> String {
+    let shown = context.history.shown();
     let over = |unit: u64| {
         let watched = (shown.now / unit).saturating_sub(shown.since.div_ceil(unit));
         format!("over {} s", (watched.min(10) * unit) as f64 / 1e9)
@@ -88,11 +91,11 @@ fn rates(record: &QpRecord, world: &World<'_>) -> String {
     // Samples have no peak, and the other rates are estimates like the total.
     let (mark, total) = (estimate(record, "total"), Cell::Count(record.total));
     let rates = rates.into_iter().filter_map(|(rate, name)| {
-        let rate = world.words.cell(Cell::Rate(rate?));
+        let rate = context.formatter.cell(Cell::Rate(rate?));
         Some(format!("{mark}{rate} {name}"))
     });
     let rates: Vec<_> = rates.collect();
-    let all = format!("{mark}{} in all", world.words.cell(total));
+    let all = format!("{mark}{} in all", context.formatter.cell(total));
     match rates.as_slice() {
         [] => all,
         rates => format!("{all}; a second: {}", rates.join(", ")),
@@ -103,16 +106,16 @@ fn rates(record: &QpRecord, world: &World<'_>) -> String {
 pub(super) fn about(
     id: RowId,
     record: &QpRecord,
-    world: &World<'_>,
+    context: &ViewContext<'_>,
 ) -> Vec<(&'static str, String, Tone)> {
-    let words = world.words;
-    let span = |span: Option<u64>| world.maybe(span, Cell::Span);
+    let words = context.formatter;
+    let span = |span: Option<u64>| context.maybe(span, Cell::Span);
     let count = |count: u64| words.cell(Cell::Count(count));
-    let series = world.details.rows.get(&id);
+    let series = context.details.rows.get(&id);
     let notifiers = series.map_or(&[][..], |series| &series.notifiers);
     let by = match notifiers {
         // Notifiers that appeared later do not belong to an earlier moment.
-        all if all.is_empty() || !world.until_now(series).is_empty() => {
+        all if all.is_empty() || !context.until_now(series).is_empty() => {
             let more = match record.notifiers.saturating_sub(1) {
                 0 => String::new(),
                 more if more < NOTIFIERS as u32 => format!(" and {more} more"),
@@ -168,7 +171,7 @@ pub(super) fn about(
             ),
             Tone::Kind(record.kind),
         ),
-        ("Notifications", rates(record, world), Tone::Plain),
+        ("Notifications", rates(record, context), Tone::Plain),
     ];
     if let Some(text) = samples(record) {
         lines.push(("Estimated", text, Tone::Plain));
@@ -183,7 +186,7 @@ pub(super) fn about(
             Maker::Mixed => "the receiver, and others in its name",
             Maker::Unknown => "not known",
         };
-        let evidence = (world.words).cell(Cell::Evidence(Grounds::Maker(evidence)));
+        let evidence = (context.formatter).cell(Cell::Evidence(EvidenceCell::Maker(evidence)));
         lines.push(("Made by", format!("{who}: {evidence}"), Tone::Plain));
     }
     if record.gap_p50.is_some() {
@@ -204,14 +207,14 @@ pub(super) fn about(
     if let Some(packets) = record.data_packets {
         let mark = estimate(record, "data_packets");
         let rate = record.data_rate.map_or_else(String::new, |rate| {
-            format!("{mark}{}, ", world.words.cell(Cell::Bits(rate)))
+            format!("{mark}{}, ", context.formatter.cell(Cell::Bits(rate)))
         });
         lines.push((
             "Data",
             format!(
                 "{rate}{mark}{} packets, CE {}",
                 count(packets),
-                world.maybe(record.ce_share, Cell::Share),
+                context.maybe(record.ce_share, Cell::Share),
             ),
             Tone::Plain,
         ));
@@ -254,8 +257,8 @@ pub(super) fn about(
         "Seen",
         format!(
             "{place}{} to {}",
-            world.clock_before(record.last_seen, record.first_seen, digits),
-            world.clock(record.last_seen, digits)
+            context.clock_before(record.last_seen, record.first_seen, digits),
+            context.clock(record.last_seen, digits)
         ),
         Tone::Plain,
     ));
@@ -281,15 +284,15 @@ pub(super) fn panel(
     (id, record): (RowId, &QpRecord),
     frame: &mut Frame<'_>,
     area: Rect,
-    world: &World<'_>,
+    context: &ViewContext<'_>,
 ) {
     let title = format!(
         " {}, {} ",
-        flow_text(record, 60, world),
-        subject(record, world)
+        flow_text(record, 60, context),
+        subject(record, context)
     );
-    let area = headed(title, area, frame, world);
-    let text = labelled(about(id, record, world), area.width, world);
+    let area = headed(title, area, frame, context);
+    let text = labelled(about(id, record, context), area.width, context);
     let height = fit::cells(text.height());
     let graphs = area.height.saturating_sub(height + 1);
     let graphs = if graphs < GRAPHS { 0 } else { graphs };
@@ -299,19 +302,19 @@ pub(super) fn panel(
         Constraint::Length(graphs),
     ]));
     tell(text, text_area, frame);
-    let Some(series) = world.details.rows.get(&id).filter(|_| !graphs.is_empty()) else {
-        return pending(frame, graphs, world);
+    let Some(series) = context.details.rows.get(&id).filter(|_| !graphs.is_empty()) else {
+        return pending(frame, graphs, context);
     };
-    if !world.reaches_back(series) {
-        let text = world.span("Courses do not reach back so far", Tone::Dim);
+    if !context.reaches_back(series) {
+        let text = context.span("Courses do not reach back so far", Tone::Dim);
         return frame.render_widget(text, graphs);
     }
     // Notifications above, data below, on one axis.
-    let steps = world.steps(series.start, series.step, series.until);
-    let window = steps.known(world.window());
+    let steps = context.steps(series.start, series.step, series.until);
+    let window = steps.known(context.window());
     let [notified, data] = graphs.layout(&Layout::vertical([Constraint::Fill(1); 2]));
     let span = series.step as f64;
-    let last = world.last(world.window());
+    let last = context.last(context.window());
     let whole = |values: &[f32]| {
         let values: Vec<_> = values.iter().map(|value| f64::from(*value)).collect();
         let within = steps.within(values.iter().copied(), window);
@@ -321,9 +324,9 @@ pub(super) fn panel(
     if record.sampled.is_none() {
         let within;
         (columns, within) = whole(&series.notifications);
-        text = format!("  {last}, {}", most_notified(&within, span, world));
+        text = format!("  {last}, {}", most_notified(&within, span, context));
     }
-    let tone = world.style(Tone::Kind(record.kind));
+    let tone = context.style(Tone::Kind(record.kind));
     graph(
         "Notifications",
         text,
@@ -331,26 +334,26 @@ pub(super) fn panel(
         |_| tone,
         frame,
         notified,
-        world,
+        context,
     );
     let (columns, within) = whole(&series.data);
-    let most = most_data(&within, span, None, world);
+    let most = most_data(&within, span, None, context);
     let any = columns.iter().any(|octets| *octets > 0.0);
     let text = match no_data(record, any) {
         Some(why) => why.to_owned(),
         None => format!("  {last}, {most}"),
     };
-    let tone = world.style(Tone::Plain);
-    graph("Data", text, &columns, |_| tone, frame, data, world);
+    let tone = context.style(Tone::Plain);
+    graph("Data", text, &columns, |_| tone, frame, data, context);
 }
 
 /// Formats sender and receiver in `room` cells.
-pub(super) fn flow_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
+pub(super) fn flow_text(record: &QpRecord, room: u16, context: &ViewContext<'_>) -> String {
     let sender = record.sender.map_or_else(
-        || format!("({})", world.words.address(record.told)),
-        |sender| world.address(sender),
+        || format!("({})", context.formatter.address(record.told)),
+        |sender| context.address(sender),
     );
-    let Some(receiver) = record.receiver.map(|receiver| world.address(receiver)) else {
+    let Some(receiver) = record.receiver.map(|receiver| context.address(receiver)) else {
         return shortened(&sender, room).into_owned();
     };
     both(&sender, &receiver, room)

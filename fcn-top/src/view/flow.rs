@@ -2,15 +2,15 @@
 //! from two minutes down to single packets. Each notification is a mark that can be stepped
 //! through.
 
+use super::context::{ViewContext, Written};
 use super::explanation::{SAMPLES, about, flow_text, no_data, subject};
 use super::graph::{graph, most_data, most_notified};
 use super::history::Mode;
-use super::hits::Place;
+use super::hits::DrawContext;
 use super::table::{Key, Table};
 use super::theme::Tone;
 use super::time_series::SECOND;
 use super::views::{TableId, View, empty, labelled, pending, say, tell};
-use super::world::{World, Written};
 use super::{Format, fit, qps};
 use crate::record::{Cell, QpRecord, RowId};
 use crate::tables::{Detail, PastPacket, WantedDetails};
@@ -66,25 +66,25 @@ struct Columns {
     /// Same, for notifications.
     notified_since: Option<u64>,
     ce: Vec<f64>,
-    back: Vec<f64>,
+    reordered: Vec<f64>,
 }
 
 impl Flow {
     /// Returns the time of the selected notification, unless it is later than the moment shown.
-    fn mark(&self, world: &World<'_>) -> Option<u64> {
-        self.mark.filter(|at| *at <= world.history.until())
+    fn mark(&self, context: &ViewContext<'_>) -> Option<u64> {
+        self.mark.filter(|at| *at <= context.history.until())
     }
 
     /// Returns the time shown, around the selected notification, as far back as single ones are
     /// remembered.
-    fn window(&self, world: &World<'_>) -> (u64, u64) {
-        let (first, now) = world.latest(LONGEST);
+    fn window(&self, context: &ViewContext<'_>) -> (u64, u64) {
+        let (first, now) = context.latest(LONGEST);
         let all = now.saturating_sub(first).max(SHORTEST);
         let span = (all >> self.zoom.min(40)).max(SHORTEST);
-        let begun = world.history.shown().started.unwrap_or(first);
-        let single = world.details.notified.as_ref();
+        let begun = context.history.shown().started.unwrap_or(first);
+        let single = context.details.notified.as_ref();
         let since = single.map_or(first, |(since, _)| first.min(begun.max(*since)));
-        let end = self.mark(world).map_or(now, |mark| {
+        let end = self.mark(context).map_or(now, |mark| {
             mark.saturating_add(span / 2)
                 .max(since.min(mark).saturating_add(span))
                 .min(now.max(mark))
@@ -94,8 +94,8 @@ impl Flow {
 
     /// Returns the times of notifications: single ones as far back as they are remembered, before
     /// that the nonempty steps.
-    fn notifications(series: &Detail, world: &World<'_>) -> Vec<u64> {
-        let single = world.details.notified.as_ref();
+    fn notifications(series: &Detail, context: &ViewContext<'_>) -> Vec<u64> {
+        let single = context.details.notified.as_ref();
         let since = single.map_or(u64::MAX, |(since, _)| *since);
         let steps = series
             .notifications
@@ -111,13 +111,13 @@ impl Flow {
             .filter(|start| start.saturating_add(series.step) <= since)
             .collect();
         times.extend(single.iter().flat_map(|(_, times)| times));
-        times.retain(|at| *at <= world.history.until());
+        times.retain(|at| *at <= context.history.until());
         times
     }
 
     /// Returns the kept packets until the moment shown, if they are not samples.
-    fn packets<'w>(record: &QpRecord, world: &'w World<'_>) -> &'w [PastPacket] {
-        let (packets, until) = (&world.details.packets, world.history.until());
+    fn packets<'w>(record: &QpRecord, context: &'w ViewContext<'_>) -> &'w [PastPacket] {
+        let (packets, until) = (&context.details.packets, context.history.until());
         let end = packets.iter().position(|packet| packet.at > until);
         match record.data_sampled {
             None => &packets[..end.unwrap_or(packets.len())],
@@ -126,12 +126,12 @@ impl Flow {
     }
 
     /// Selects the next or previous notification.
-    fn step(&mut self, back: bool, world: &World<'_>) {
-        let Some(series) = self.row.and_then(|row| world.details.rows.get(&row)) else {
+    fn step(&mut self, back: bool, context: &ViewContext<'_>) {
+        let Some(series) = self.row.and_then(|row| context.details.rows.get(&row)) else {
             return;
         };
-        let times = Self::notifications(series, world);
-        let next = match (self.mark(world), back) {
+        let times = Self::notifications(series, context);
+        let next = match (self.mark(context), back) {
             (None, _) => times.last(),
             (Some(mark), true) => times.iter().rev().find(|at| **at < mark),
             (Some(mark), false) => times.iter().find(|at| **at > mark),
@@ -146,7 +146,7 @@ impl Flow {
         packets: &[PastPacket],
         window: (u64, u64),
         parts: u16,
-        world: &World<'_>,
+        context: &ViewContext<'_>,
     ) -> Columns {
         let columns = |single: &mut dyn Iterator<Item = (u64, f64)>| {
             let mut values = vec![0.0; parts.into()];
@@ -164,14 +164,14 @@ impl Flow {
         let of_packets = |amount: fn(&PastPacket) -> f64| {
             columns(&mut packets.iter().map(|packet| (packet.at, amount(packet))))
         };
-        let steps = world.steps(series.start, series.step, series.until);
+        let steps = context.steps(series.start, series.step, series.until);
         let exact =
             |values: &[f32]| -> Vec<f64> { values.iter().map(|value| f64::from(*value)).collect() };
         let whole = |values: &[f32]| steps.columns(exact(values), window, parts);
         let within = |values: &[f32]| steps.within(exact(values), window);
-        let times = Self::notifications(series, world);
+        let times = Self::notifications(series, context);
         let marks = columns(&mut times.iter().map(|at| (*at, 1.0)));
-        let since = world.details.notified.as_ref().map(|(since, _)| *since);
+        let since = context.details.notified.as_ref().map(|(since, _)| *since);
         let single = since.is_some_and(|since| since <= window.0);
         let first = packets.first().map(|first| first.at);
         let data_single = first.is_some_and(|first| {
@@ -200,7 +200,7 @@ impl Flow {
             since: since_if_left(known),
             notified_since: since_if_left(series.start).filter(|_| !single),
             ce: of_packets(|packet| u8::from(packet.ce).into()),
-            back: of_packets(|packet| u8::from(packet.back).into()),
+            reordered: of_packets(|packet| u8::from(packet.reordered).into()),
         }
     }
 
@@ -209,12 +209,12 @@ impl Flow {
         &self,
         series: &Detail,
         packets: &[PastPacket],
-        world: &World<'_>,
+        context: &ViewContext<'_>,
     ) -> Option<String> {
-        let mark = self.mark(world)?;
-        let times = Self::notifications(series, world);
+        let mark = self.mark(context)?;
+        let times = Self::notifications(series, context);
         let place = times.iter().position(|at| *at == mark)?;
-        let (from, to) = self.window(world);
+        let (from, to) = self.window(context);
         let span = ((to - from) / PART).max(1);
         let data = |from: u64, to: u64| {
             let within =
@@ -228,7 +228,7 @@ impl Flow {
         // Omit times that were not captured, or whose packets were dropped.
         let first = packets.first().map_or(u64::MAX, |first| first.at);
         let sides = [(before, mark, "before"), (mark, after, "after")];
-        let known = |from, to| first <= from && to <= world.history.shown().now;
+        let known = |from, to| first <= from && to <= context.history.shown().now;
         let sides = sides.into_iter().filter(|&(from, to, _)| known(from, to));
         let sides: Vec<_> = sides
             .map(|(from, to, side)| (data(from, to), side))
@@ -237,7 +237,7 @@ impl Flow {
         let sides = sides.iter().map(|&((count, octets), side)| {
             let much = if is_enough {
                 let bits = octets as f64 * 8e9 / span as f64;
-                world.words.cell(Cell::Bits(bits))
+                context.formatter.cell(Cell::Bits(bits))
             } else {
                 counted(count.into(), "packet")
             };
@@ -248,11 +248,11 @@ impl Flow {
             "" => sides,
             _ => format!(
                 "; data within {}: {sides}",
-                world.words.cell(Cell::Span(span))
+                context.formatter.cell(Cell::Span(span))
             ),
         };
         let (place, of) = (place + 1, times.len());
-        let at = world.clock(mark, 9);
+        let at = context.clock(mark, 9);
         Some(format!(
             "Notification {place} of the last {of} at {at}{around}"
         ))
@@ -263,11 +263,11 @@ impl Flow {
         (series, record): (&Detail, &QpRecord),
         frame: &mut Frame<'_>,
         area: Rect,
-        world: &World<'_>,
+        context: &ViewContext<'_>,
     ) {
-        let packets = Self::packets(record, world);
-        let window = self.window(world);
-        let mut columns = Self::columns(series, packets, window, area.width, world);
+        let packets = Self::packets(record, context);
+        let window = self.window(context);
+        let mut columns = Self::columns(series, packets, window, area.width, context);
         let each = (window.1 - window.0) / u64::from(area.width.max(1));
         let tone = Tone::Kind(record.kind);
         let any = |values: &[f64]| values.iter().any(|value| *value > 0.0);
@@ -284,7 +284,7 @@ impl Flow {
             Constraint::Length(1),
             Constraint::Fill(3),
             Constraint::Length(thin(&columns.ce)),
-            Constraint::Length(thin(&columns.back)),
+            Constraint::Length(thin(&columns.reordered)),
             Constraint::Length(1),
         ]));
         let exact = (window.1 - window.0) as f64 / f64::from(area.width.max(1));
@@ -292,21 +292,21 @@ impl Flow {
             true => String::new(),
             false => format!(
                 ", from sums of {}",
-                world.words.cell(Cell::Span(series.step))
+                context.formatter.cell(Cell::Span(series.step))
             ),
         };
         let digits = if window.1 - window.0 < SECOND { 6 } else { 0 };
         // Sums do not show single packets.
-        let kept_since = |at| format!("  kept since {}", world.clock(at, digits.max(3)));
+        let kept_since = |at| format!("  kept since {}", context.clock(at, digits.max(3)));
         let notified = if record.sampled.is_some() {
             columns.notified.clear();
             SAMPLES.to_owned()
         } else {
             let most = match columns.single {
-                true => most_notified(&columns.notified, exact, world),
-                false => most_notified(&columns.steps[0], series.step as f64, world),
+                true => most_notified(&columns.notified, exact, context),
+                false => most_notified(&columns.steps[0], series.step as f64, context),
             };
-            let each = world.words.cell(Cell::Span(each));
+            let each = context.formatter.cell(Cell::Span(each));
             let column = match most.ends_with(&format!(" {each}")) {
                 true => ", a column".to_owned(),
                 false => format!("  a column is {each}"),
@@ -323,8 +323,8 @@ impl Flow {
             Some(why) => why.to_owned(),
             None if any_data => {
                 let most = match is_single {
-                    true => most_data(&columns.data, exact, Some(&columns.packets), world),
-                    false => most_data(&columns.steps[1], series.step as f64, None, world),
+                    true => most_data(&columns.data, exact, Some(&columns.packets), context),
+                    false => most_data(&columns.steps[1], series.step as f64, None, context),
                 };
                 let source = source(is_single);
                 format!("  {most}{source}  coloured where it was notified{since}")
@@ -336,25 +336,33 @@ impl Flow {
             _ => String::new(),
         };
         let notified_at = |at: usize| columns.marks.get(at).is_some_and(|count| *count > 0.0);
-        let coloured = |at| world.style(if notified_at(at) { tone } else { Tone::Plain });
-        graph("Data", data, &columns.data, coloured, frame, second, world);
+        let coloured = |at| context.style(if notified_at(at) { tone } else { Tone::Plain });
+        graph(
+            "Data",
+            data,
+            &columns.data,
+            coloured,
+            frame,
+            second,
+            context,
+        );
         let mut plain = |title, text, values: &[f64], tone, area| {
-            let style = world.style(tone);
-            graph(title, text, values, |_| style, frame, area, world);
+            let style = context.style(tone);
+            graph(title, text, values, |_| style, frame, area, context);
         };
         plain("Notifications", notified, &columns.notified, tone, first);
         let again = format!("  sent again, or out of order; inferred{kept}");
         plain("CE marks", kept, &columns.ce, Tone::Plain, ce);
-        plain("PSN went back", again, &columns.back, Tone::Warn, back);
+        plain("PSN went back", again, &columns.reordered, Tone::Warn, back);
         // A mark under each column with a notification; the selected one stands out.
-        let style = world.style(tone);
+        let style = context.style(tone);
         let mark = |at| (!notified_at(at)).then_some(0_u64);
         let row = Sparkline::default()
             .data((0..area.width.into()).map(mark).collect::<Vec<_>>())
             .absent_value_symbol("·")
             .absent_value_style(style);
         frame.render_widget(row, marks);
-        if let Some(mark) = self.mark(world) {
+        if let Some(mark) = self.mark(context) {
             let span = u128::from((window.1 - window.0).max(1));
             let at = u128::from(mark.saturating_sub(window.0)) * u128::from(area.width) / span;
             let left = (at as u16).min(area.width.saturating_sub(1));
@@ -368,17 +376,17 @@ impl Flow {
         // The time at both ends.
         let (from, to) = window;
         let ends = [
-            world.clock_before(to, from, digits),
-            world.clock(to, digits),
+            context.clock_before(to, from, digits),
+            context.clock(to, digits),
         ];
-        let ends = ends.map(|clock| Line::styled(clock, world.style(Tone::Dim)));
+        let ends = ends.map(|clock| Line::styled(clock, context.style(Tone::Dim)));
         let [left, middle, right] = axis.layout(&Layout::horizontal([
             Constraint::Length(fit::cells(ends[0].width())),
             Constraint::Fill(1),
             Constraint::Length(fit::cells(ends[1].width())),
         ]));
-        let span = world.words.cell(Cell::Span(window.1 - window.0));
-        frame.render_widget(world.span(span, Tone::Dim).into_centered_line(), middle);
+        let span = context.formatter.cell(Cell::Span(window.1 - window.0));
+        frame.render_widget(context.span(span, Tone::Dim).into_centered_line(), middle);
         frame.render_widget(&ends[0], left);
         frame.render_widget(&ends[1], right);
     }
@@ -389,9 +397,9 @@ impl View for Flow {
         TableId::Qps
     }
 
-    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
-        let rows = &world.history.shown().qps;
-        table.arrange(rows, world);
+    fn arrange(&mut self, table: &mut Table, context: &ViewContext<'_>) {
+        let rows = &context.history.shown().qps;
+        table.arrange(rows, context);
         // Without a selection, it shows the first row.
         if table.chosen.is_none() || table.chosen == self.first {
             table.choose(0);
@@ -408,71 +416,76 @@ impl View for Flow {
         }
     }
 
-    fn details(&self, _: &Table, _: &World<'_>, wanted: &mut WantedDetails) {
+    fn details(&self, _: &Table, _: &ViewContext<'_>, wanted: &mut WantedDetails) {
         wanted.rows.extend(self.row);
         wanted.packets = self.row;
     }
 
-    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
+    fn draw(
+        &mut self,
+        table: &mut Table,
+        canvas: &mut DrawContext<'_, '_>,
+        context: &ViewContext<'_>,
+    ) {
         let record = self
             .row
-            .and_then(|row| Some((row, world.history.shown().qp(row)?)));
+            .and_then(|row| Some((row, context.history.shown().qp(row)?)));
         let Some((row, record)) = record else {
-            let text = match (self.row, world.history.mode()) {
-                (None, _) => &empty(qps::NONE, table, world),
+            let text = match (self.row, context.history.mode()) {
+                (None, _) => &empty(qps::NONE, table, context),
                 (Some(_), Mode::Live) => {
                     "This row has gone: the table was full, and it was notified longest ago."
                 }
                 (Some(_), _) => "This row was not kept at that moment.",
             };
-            return say(text, place.area, place.frame, world);
+            return say(text, canvas.area, canvas.frame, context);
         };
         let heading = format!(
             "{}, {}",
-            flow_text(record, place.area.width / 2, world),
-            subject(record, world)
+            flow_text(record, canvas.area.width / 2, context),
+            subject(record, context)
         );
-        let heading = fit::end(&heading, place.area.width);
-        let text = labelled(about(row, record, world), place.area.width, world);
+        let heading = fit::end(&heading, canvas.area.width);
+        let text = labelled(about(row, record, context), canvas.area.width, context);
         // The graphs are the purpose of the view: they get three fifths of the room, and their
         // minimum first.
-        let room = place.area.height.saturating_sub(1);
+        let room = canvas.area.height.saturating_sub(1);
         let height = fit::cells(text.height()).min(room * 2 / 5);
-        let mark = world
+        let mark = context
             .details
             .rows
             .get(&row)
-            .and_then(|series| self.mark_text(series, Self::packets(record, world), world));
-        let mark = mark.map_or_else(Vec::new, |mark| fit::wrapped(&mark, place.area.width));
+            .and_then(|series| self.mark_text(series, Self::packets(record, context), context));
+        let mark = mark.map_or_else(Vec::new, |mark| fit::wrapped(&mark, canvas.area.width));
         let marks = fit::cells(mark.len()).min(room.saturating_sub(LEAST));
         let height = height.min(room.saturating_sub(LEAST + marks));
-        let [title, above, mark_area, graphs] = place.area.layout(&Layout::vertical([
+        let [title, above, mark_area, graphs] = canvas.area.layout(&Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(height),
             Constraint::Length(marks),
             Constraint::Fill(1),
         ]));
-        place
+        canvas
             .frame
-            .render_widget(Line::styled(heading, world.style(Tone::Strong)), title);
-        tell(text, above, place.frame);
-        let style = world.theme.bold(Tone::Kind(record.kind));
+            .render_widget(Line::styled(heading, context.style(Tone::Strong)), title);
+        tell(text, above, canvas.frame);
+        let style = context.theme.bold(Tone::Kind(record.kind));
         let mark: Text<'_> = mark
             .into_iter()
             .map(|line| Line::styled(line, style))
             .collect();
-        tell(mark, mark_area, place.frame);
-        match world.details.rows.get(&row) {
+        tell(mark, mark_area, canvas.frame);
+        match context.details.rows.get(&row) {
             Some(series) if graphs.height >= LEAST && graphs.width >= 8 => {
-                self.graphs((series, record), place.frame, graphs, world);
+                self.graphs((series, record), canvas.frame, graphs, context);
             }
             Some(_) => {}
-            None if world.history.mode() == Mode::Live => pending(place.frame, graphs, world),
+            None if context.history.mode() == Mode::Live => pending(canvas.frame, graphs, context),
             None => say(
                 "Nothing is kept of this flow's course at that moment.",
                 graphs,
-                place.frame,
-                world,
+                canvas.frame,
+                context,
             ),
         }
     }
@@ -481,21 +494,21 @@ impl View for Flow {
         self.mark.take().is_some()
     }
 
-    fn key(&mut self, code: KeyCode, world: &World<'_>) -> bool {
+    fn key(&mut self, code: KeyCode, context: &ViewContext<'_>) -> bool {
         match code {
             KeyCode::Char('+' | '=') => self.zoom = (self.zoom + 1).min(24),
             KeyCode::Char('-') => self.zoom = self.zoom.saturating_sub(1),
             KeyCode::Char('0') => (self.zoom, self.mark) = (0, None),
-            KeyCode::Left | KeyCode::Char('h' | 'N') => self.step(true, world),
-            KeyCode::Right | KeyCode::Char('l' | 'n') => self.step(false, world),
+            KeyCode::Left | KeyCode::Char('h' | 'N') => self.step(true, context),
+            KeyCode::Right | KeyCode::Char('l' | 'n') => self.step(false, context),
             _ => return false,
         }
         self.first = None;
         true
     }
 
-    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
-        qps::Qps.text(table, world, format)
+    fn text(&self, table: &Table, context: &ViewContext<'_>, format: Format) -> Written {
+        qps::Qps.text(table, context, format)
     }
 
     fn about(&self) -> &'static str {

@@ -1,9 +1,9 @@
 //! Graphs of series: bars of one colour each, bars stacked by kind, and a heading above them.
 
+use super::context::ViewContext;
 use super::fit;
 use super::theme::Tone;
 use super::time_series::SECOND;
-use super::world::World;
 use crate::monitor::ENOUGH;
 use crate::record::Cell;
 use fcn_tool::quantity::counted;
@@ -96,7 +96,7 @@ fn most(
     packets: impl Fn(usize) -> f64,
     rate: impl Fn(f64) -> String,
     few: impl Fn(f64, f64) -> String,
-    world: &World<'_>,
+    context: &ViewContext<'_>,
 ) -> String {
     let all = values.iter().copied().enumerate();
     let (at, most) = all
@@ -106,7 +106,7 @@ fn most(
         return format!("most {}", rate(0.0));
     }
     let number = packets(at);
-    let over = world.words.cell(Cell::Span(span as u64));
+    let over = context.formatter.cell(Cell::Span(span as u64));
     if span < SECOND as f64 && number < ENOUGH {
         return format!("most {} in {over}", few(number, most));
     }
@@ -115,10 +115,10 @@ fn most(
 }
 
 /// Formats the maximum of notifications in these sums over `span` nanoseconds.
-pub(super) fn most_notified(values: &[f64], span: f64, world: &World<'_>) -> String {
-    let rate = |rate| format!("{}/s", world.words.cell(Cell::Rate(rate)));
-    let few = |number: f64, _| world.words.cell(Cell::Count(number.ceil() as u64));
-    most(values, span, |at| values[at], rate, few, world)
+pub(super) fn most_notified(values: &[f64], span: f64, context: &ViewContext<'_>) -> String {
+    let rate = |rate| format!("{}/s", context.formatter.cell(Cell::Rate(rate)));
+    let few = |number: f64, _| context.formatter.cell(Cell::Count(number.ceil() as u64));
+    most(values, span, |at| values[at], rate, few, context)
 }
 
 /// Formats the maximum of octets of data; `packets` are the packets in each sum, if known.
@@ -126,15 +126,15 @@ pub(super) fn most_data(
     values: &[f64],
     span: f64,
     packets: Option<&[f64]>,
-    world: &World<'_>,
+    context: &ViewContext<'_>,
 ) -> String {
-    let rate = |rate: f64| world.words.cell(Cell::Bits(rate * 8.0));
+    let rate = |rate: f64| context.formatter.cell(Cell::Bits(rate * 8.0));
     let few = |number: f64, octets: f64| match packets {
         Some(_) => counted(number as u64, "packet"),
         None => counted(octets.round() as u64, "octet"),
     };
     let packets = |at: usize| packets.map_or_else(|| values[at] / LARGEST, |packets| packets[at]);
-    most(values, span, packets, rate, few, world)
+    most(values, span, packets, rate, few, context)
 }
 
 /// Draws a heading with bars below.
@@ -145,7 +145,7 @@ pub(super) fn graph(
     style: impl Fn(usize) -> Style,
     frame: &mut Frame<'_>,
     area: Rect,
-    world: &World<'_>,
+    context: &ViewContext<'_>,
 ) {
     if area.is_empty() {
         return;
@@ -157,8 +157,8 @@ pub(super) fn graph(
     ]));
     frame.render_widget(
         Line::from(vec![
-            world.span(what, Tone::Strong),
-            world.span(fit::end(&text, room).into_owned(), Tone::Dim),
+            context.span(what, Tone::Strong),
+            context.span(fit::end(&text, room).into_owned(), Tone::Dim),
         ]),
         title,
     );

@@ -2,6 +2,7 @@
 //! table below.
 
 use super::Tab;
+use super::context::{ViewContext, kind_name};
 use super::fit;
 use super::graph::{most_notified, stacked};
 use super::history::{KEPT_ROWS, Mode};
@@ -9,7 +10,6 @@ use super::hits::{Hit, Hits};
 use super::table::{HELD, Table};
 use super::theme::Tone;
 use super::time_series::SECOND;
-use super::world::{World, kind_name};
 use crate::record::{Cell, InterfaceRecord, MADE_UP};
 use crate::tables::{Totals, Traffic};
 use crate::text::{NOTHING, clean};
@@ -22,7 +22,7 @@ use ratatui::text::{Line, Span, Text};
 /// Time covered by the graph at the top.
 const SPAN: u64 = 120 * SECOND;
 /// Maximum height of the header in lines; without a graph it has three lines, or two.
-const MOST: u16 = 7;
+const MAX_ROWS: u16 = 7;
 const PLAIN: u16 = 3;
 /// Width of the scale beside the graph, in cells.
 const SCALE: u16 = 23;
@@ -64,7 +64,7 @@ fn ago(span: u64) -> String {
 
 /// Returns the height of the header for a screen of that height: at most a quarter of it.
 pub(super) fn height(lines: u16) -> u16 {
-    (lines / 4).clamp(PLAIN - 1, MOST)
+    (lines / 4).clamp(PLAIN - 1, MAX_ROWS)
 }
 
 /// Draws the header.
@@ -73,7 +73,7 @@ pub(super) fn draw(
     table: &Table,
     frame: &mut Frame<'_>,
     area: Rect,
-    world: &World<'_>,
+    context: &ViewContext<'_>,
     hits: &mut Hits,
 ) {
     let is_low = area.height < PLAIN;
@@ -86,16 +86,16 @@ pub(super) fn draw(
     // Without a line of its own, the description follows the state, where it may have no room: the
     // tab then shows that the table is filtered.
     let of = (is_low && table.filters()).then_some((table.lines.len(), table.all));
-    let pieces = title_pieces(tab, table, area.width / 2, world);
+    let pieces = title_pieces(tab, table, area.width / 2, context);
     let (about, behind) = if is_low {
         (Vec::new(), pieces)
     } else {
         (pieces, Vec::new())
     };
-    draw_tabs((tab, of), frame, tabs, world, hits);
-    draw_state(behind, frame, state, world, hits);
-    draw_graph(frame, graph, world);
-    draw_title(about, (tab, table), frame, title, world);
+    draw_tabs((tab, of), frame, tabs, context, hits);
+    draw_state(behind, frame, state, context, hits);
+    draw_graph(frame, graph, context);
+    draw_title(about, (tab, table), frame, title, context);
 }
 
 /// Draws the tabs, and on the right the mode and the time.
@@ -103,18 +103,18 @@ fn draw_tabs(
     (tab, of): (Tab, Option<(usize, usize)>),
     frame: &mut Frame<'_>,
     area: Rect,
-    world: &World<'_>,
+    context: &ViewContext<'_>,
     hits: &mut Hits,
 ) {
-    let (mode, tone) = match world.history.mode() {
+    let (mode, tone) = match context.history.mode() {
         Mode::Paused(span) => (format!("PAUSED {}", ago(span)), Tone::Warn),
         Mode::Frozen(span) => (format!("FROZEN -{}", ago(span)), Tone::Warn),
-        Mode::Live if world.ended.is_some() => ("END".to_owned(), Tone::Strong),
+        Mode::Live if context.ended.is_some() => ("END".to_owned(), Tone::Strong),
         Mode::Live => ("LIVE".to_owned(), Tone::Good),
     };
-    let now = world.history.shown().now;
+    let now = context.history.shown().now;
     let clock = if now > 0 {
-        world.clock(now, 0)
+        context.clock(now, 0)
     } else {
         String::new()
     };
@@ -136,9 +136,9 @@ fn draw_tabs(
         let width = fit::width(&text).min(area.right().saturating_sub(x));
         let place = Rect::new(x, area.y, width, 1);
         let style = if view == tab {
-            world.theme.chosen()
+            context.theme.chosen()
         } else {
-            world.style(Tone::Plain)
+            context.style(Tone::Plain)
         };
         frame.render_widget(Span::styled(text, style), place);
         hits.push(place, Hit::Tab(view));
@@ -151,7 +151,7 @@ fn draw_tabs(
         mode_width
     };
     let at = area.right().saturating_sub(width).max(x);
-    let mut pieces = vec![Span::styled(mode, world.theme.bold(tone))];
+    let mut pieces = vec![Span::styled(mode, context.theme.bold(tone))];
     if width == both {
         pieces.push(Span::raw(format!("  {clock}")));
     }
@@ -170,10 +170,10 @@ fn draw_state(
     title: Vec<Piece>,
     frame: &mut Frame<'_>,
     area: Rect,
-    world: &World<'_>,
+    context: &ViewContext<'_>,
     hits: &mut Hits,
 ) {
-    let tables = world.history.shown();
+    let tables = context.history.shown();
     let totals = &tables.totals;
     let (kernel, interface) = tables.dropped();
     let number = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), grouped);
@@ -192,16 +192,16 @@ fn draw_state(
     let is_narrow = area.width < 60;
     let (mut badge, style) = match (errors, warnings, notes) {
         // Losses are not findings, but are listed with the events.
-        (0, 0, 0) if lost => ("losses (5)".to_owned(), world.style(Tone::Plain)),
-        (0, 0, 0) => ("no findings".to_owned(), world.style(Tone::Dim)),
+        (0, 0, 0) if lost => ("losses (5)".to_owned(), context.style(Tone::Plain)),
+        (0, 0, 0) => ("no findings".to_owned(), context.style(Tone::Dim)),
         // Notes are not violations.
-        (0, 0, notes) => (counted(notes, "note"), world.style(Tone::Plain)),
+        (0, 0, notes) => (counted(notes, "note"), context.style(Tone::Plain)),
         (errors, warnings, _) => {
             let counts = [(errors, "error"), (warnings, "warning")];
             let counts = counts.iter().filter(|(count, _)| *count > 0);
             let counts: Vec<_> = counts.map(|(count, what)| counted(*count, what)).collect();
             let worst = if is_narrow { &counts[..1] } else { &counts };
-            (worst.join(", "), world.theme.bold(Tone::Bad))
+            (worst.join(", "), context.theme.bold(Tone::Bad))
         }
     };
     if notes + warnings + errors > 0 && !is_narrow {
@@ -214,7 +214,7 @@ fn draw_state(
     hits.push(place, Hit::Tab(Tab::Events));
 
     let interfaces = &tables.interfaces;
-    let name = |name: &str| fit::start(&world.words.text(name), 20).into_owned();
+    let name = |name: &str| fit::start(&context.formatter.text(name), 20).into_owned();
     let mut pieces: Vec<Piece> = Vec::new();
     let is_up = |interface: &&InterfaceRecord| !matches!(interface.state, "down" | "gone");
     let mut missing = interfaces.iter().filter(|interface| !is_up(interface));
@@ -225,7 +225,7 @@ fn draw_state(
         } else {
             format!("{} is {}", name(&first.name), first.state)
         };
-        pieces.push((0, Span::styled(text, world.theme.bold(Tone::Bad))));
+        pieces.push((0, Span::styled(text, context.theme.bold(Tone::Bad))));
     }
     if let Some(first) = interfaces.iter().find(is_up) {
         let others = match interfaces.len() {
@@ -234,12 +234,12 @@ fn draw_state(
         };
         let text = format!("{} {}{others}", name(&first.name), first.state);
         let weight = if first.state == MADE_UP { 0 } else { 6 };
-        pieces.push((weight, world.span(text, Tone::Plain)));
+        pieces.push((weight, context.span(text, Tone::Plain)));
     }
     let drops_style = if lost {
-        world.theme.bold(Tone::Bad)
+        context.theme.bold(Tone::Bad)
     } else {
-        world.style(Tone::Dim)
+        context.style(Tone::Dim)
     };
     let room = at.saturating_sub(area.x + 2);
     // A truncated number would be wrong.
@@ -252,7 +252,7 @@ fn draw_state(
     let drops = if fits { drops } else { short };
     pieces.push((0, Span::styled(drops, drops_style)));
     let notified = format!("{} in all", counted(totals.notified(), "notification"));
-    pieces.push((7, world.span(notified, Tone::Plain)));
+    pieces.push((7, context.span(notified, Tone::Plain)));
     let samples = match area.width {
         0..100 => "samples",
         _ => "samples, counted as they are",
@@ -270,7 +270,7 @@ fn draw_state(
     ] {
         if count > 0 {
             let text = format!("{} {what}", grouped(count));
-            pieces.push((weight, world.span(text, tone)));
+            pieces.push((weight, context.span(text, tone)));
         }
     }
     pieces.extend(title);
@@ -286,9 +286,9 @@ fn draw_state(
 /// Returns the rates of notifications and data and the share of data marked CE in the last second
 /// of the moment shown (“now” is the present); counts instead of rates if less than a second was
 /// captured and there are few packets.
-fn traffic(world: &World<'_>) -> [String; 3] {
-    let shown = world.history.shown();
-    let words = world.words;
+fn traffic(context: &ViewContext<'_>) -> [String; 3] {
+    let shown = context.history.shown();
+    let words = context.formatter;
     let Totals {
         data, ce, samples, ..
     } = shown.totals;
@@ -314,26 +314,26 @@ fn traffic(world: &World<'_>) -> [String; 3] {
     } else {
         much
     };
-    [notified, much, world.maybe(ce, Cell::Share)]
+    [notified, much, context.maybe(ce, Cell::Share)]
 }
 
 /// Draws the notifications of the last two minutes, stacked by kind, and beside them the current
 /// rate, the kinds, and the data.
-fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+fn draw_graph(frame: &mut Frame<'_>, area: Rect, context: &ViewContext<'_>) {
     if area.is_empty() {
         return;
     }
     let Traffic {
         start, step, until, ..
-    } = world.details.traffic;
-    let all = &world.details.traffic.steps;
-    let (from, now) = world.latest(SPAN);
-    let steps = world.steps(start, step, until);
+    } = context.details.traffic;
+    let all = &context.details.traffic.steps;
+    let (from, now) = context.latest(SPAN);
+    let steps = context.steps(start, step, until);
     // At an earlier moment, part or all of that time may no longer be kept.
     let since = steps.kept_since();
     let span = (from.max(since.unwrap_or(from).min(now)), now);
     let window = steps.known(span);
-    let [notified, data, ce] = traffic(world);
+    let [notified, data, ce] = traffic(context);
     let of_kind = |kind: Kind| {
         let counts = all
             .iter()
@@ -347,18 +347,18 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     let sum: f64 = counts.iter().map(|(_, count)| count).sum();
     let kinds = counts.iter().filter(|(_, count)| *count > 0.0);
     let shares = kinds.map(|(kind, count)| {
-        let share = world.words.cell(Cell::Share(count / sum));
-        world.span(format!("{} {share}", kind_name(*kind)), Tone::Kind(*kind))
+        let share = context.formatter.cell(Cell::Share(count / sum));
+        context.span(format!("{} {share}", kind_name(*kind)), Tone::Kind(*kind))
     });
     // The rarest kinds are dropped first.
     let shares: Vec<Piece> = (2..).zip(shares).collect();
-    let bold = |text| Span::styled(text, world.theme.bold(Tone::Plain));
-    let dim = |text: &'static str| world.span(text, Tone::Dim);
+    let bold = |text| Span::styled(text, context.theme.bold(Tone::Plain));
+    let dim = |text: &'static str| context.span(text, Tone::Dim);
     let (mut left, right) = if area.height > 1 {
         let left = [
             Line::from(dim("notifications")),
             Line::from(bold(notified)),
-            Line::from(world.span(world.last(span), Tone::Dim)),
+            Line::from(context.span(context.last(span), Tone::Dim)),
         ];
         let about_data = if area.height > 2 {
             vec![
@@ -405,15 +405,15 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
         Constraint::Length(2),
         Constraint::Length(width(&right)),
     ]));
-    let style = |kind| world.style(Tone::Kind(kind));
+    let style = |kind| context.style(Tone::Kind(kind));
     let courses = Kind::ALL.map(|kind| (style(kind), course(kind, graph.width)));
     let notified = all
         .iter()
         .map(|step| step.notifications.iter().sum::<u32>());
     let notified = steps.within(notified.map(f64::from), window);
     if has_scale && notified.iter().any(|count| *count > 0.0) {
-        let most = most_notified(&notified, step as f64, world);
-        let scale = |text| world.span(text, Tone::Dim);
+        let most = most_notified(&notified, step as f64, context);
+        let scale = |text| context.span(text, Tone::Dim);
         match (has_line, is_beside) {
             (true, _) => left.insert(2, Line::from(scale(most))),
             (_, true) => left[1].push_span(scale(format!(", {most}"))),
@@ -423,21 +423,21 @@ fn draw_graph(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
     frame.render_widget(Text::from(left), left_area);
     frame.render_widget(Text::from(right), right_area);
     if let Some(since) = since.filter(|since| *since >= now) {
-        let since = format!("kept since {}", world.clock(since, 0));
-        return frame.render_widget(world.span(since, Tone::Dim), graph);
+        let since = format!("kept since {}", context.clock(since, 0));
+        return frame.render_widget(context.span(since, Tone::Dim), graph);
     }
     stacked(&courses, frame, graph);
 }
 
 /// Describes the table below: its size, order and filter.
-fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec<Piece> {
+fn title_pieces(tab: Tab, table: &Table, longest: u16, context: &ViewContext<'_>) -> Vec<Piece> {
     let all = counted(table.all as u64, table.schema.lines);
     let count = if table.filters() {
         format!("{} of {all}", grouped(table.lines.len() as u64))
     } else {
         all
     };
-    let mut pieces = vec![(1, Span::styled(count, world.theme.bold(Tone::Plain)))];
+    let mut pieces = vec![(1, Span::styled(count, context.theme.bold(Tone::Plain)))];
     if tab == Tab::Flow && table.chosen.is_some() {
         let row = format!("row {}", grouped(table.at as u64 + 1));
         pieces.push((4, Span::raw(row)));
@@ -449,44 +449,46 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, world: &World<'_>) -> Vec
         let sign = if table.order.descending { '▼' } else { '▲' };
         let by = format!("by {} {sign}", table.schema.title(column));
         pieces.push((5, Span::raw(by)));
-        if table.holds(world) {
+        if table.holds(context) {
             let every = format!("every {} s", HELD / SECOND);
-            pieces.push((8, world.span(every, Tone::Dim)));
+            pieces.push((8, context.span(every, Tone::Dim)));
         }
     }
     if let Some((_, only)) = table.only {
-        let only = format!("only {}", world.words.cell(only));
-        pieces.push((2, world.span(only, Tone::Strong)));
+        let only = format!("only {}", context.formatter.cell(only));
+        pieces.push((2, context.span(only, Tone::Strong)));
     }
     if !table.typed.is_empty() {
-        let typed = table.shown_filter(world.words.masks());
+        let typed = table.shown_filter(context.formatter.masks());
         let filter = format!("filter {}", fit::end(&typed, longest));
-        pieces.push((2, world.span(filter, Tone::Strong)));
+        pieces.push((2, context.span(filter, Tone::Strong)));
     }
-    if !world.prefix.is_empty() && matches!(tab, Tab::Qps | Tab::Flow) {
-        let prefix = format!("… is {}", world.prefix);
-        pieces.push((6, world.span(prefix, Tone::Plain)));
+    if !context.prefix.is_empty() && matches!(tab, Tab::Qps | Tab::Flow) {
+        let prefix = format!("… is {}", context.prefix);
+        pieces.push((6, context.span(prefix, Tone::Plain)));
     }
-    if tab == Tab::Events && !world.checked.is_empty() {
-        pieces.push((6, world.span(world.checked.clone(), Tone::Dim)));
+    if tab == Tab::Events && !context.checked.is_empty() {
+        pieces.push((6, context.span(context.checked.clone(), Tone::Dim)));
     }
     let Totals {
         rows,
         points_evicted,
         ..
-    } = world.history.shown().totals;
+    } = context.history.shown().totals;
     if tab == Tab::Points && points_evicted > 0 {
         let gone = format!("{} more had to go", grouped(points_evicted));
-        pieces.push((1, world.span(gone, Tone::Warn)));
+        pieces.push((1, context.span(gone, Tone::Warn)));
     }
-    if matches!(world.history.mode(), Mode::Frozen(_)) && tab == Tab::Qps && rows > KEPT_ROWS as u64
+    if matches!(context.history.mode(), Mode::Frozen(_))
+        && tab == Tab::Qps
+        && rows > KEPT_ROWS as u64
     {
         let kept = format!("first {KEPT_ROWS} of {} kept", grouped(rows));
-        pieces.push((3, world.span(kept, Tone::Warn)));
+        pieces.push((3, context.span(kept, Tone::Warn)));
     }
     // At an earlier moment it had not ended.
-    if let Some(why) = &world.ended
-        && matches!(world.history.mode(), Mode::Live | Mode::Paused(0))
+    if let Some(why) = &context.ended
+        && matches!(context.history.mode(), Mode::Live | Mode::Paused(0))
     {
         pieces.push((7, Span::raw(clean(why).into_owned())));
     }
@@ -499,7 +501,7 @@ fn draw_title(
     (tab, table): (Tab, &Table),
     frame: &mut Frame<'_>,
     area: Rect,
-    world: &World<'_>,
+    context: &ViewContext<'_>,
 ) {
     let more = match (tab, table.more) {
         (Tab::Flow, _) | (_, 0) => String::new(),
@@ -511,7 +513,7 @@ fn draw_title(
     frame.render_widget(line, area);
     if used <= room.into() {
         frame.render_widget(
-            Line::styled(more, world.style(Tone::Dim)).right_aligned(),
+            Line::styled(more, context.style(Tone::Dim)).right_aligned(),
             area,
         );
     }

@@ -260,7 +260,7 @@ impl History {
     }
 
     /// Drops data that the next update replaces anyway, so that it is not in memory twice.
-    pub(super) fn let_go(&mut self) {
+    pub(super) fn drop_rows(&mut self) {
         self.live.qps = Vec::new();
     }
 }

@@ -40,7 +40,7 @@ impl Hits {
 }
 
 /// Drawing context of a view.
-pub(super) struct Place<'f, 'b> {
+pub(super) struct DrawContext<'f, 'b> {
     pub frame: &'f mut Frame<'b>,
     pub area: Rect,
     pub hits: &'f mut Hits,

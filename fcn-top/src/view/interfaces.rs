@@ -1,12 +1,12 @@
 //! The view of interfaces: sources of packets, losses, and sums over everything captured.
 
 use super::Format;
+use super::context::{ViewContext, Written};
 use super::fit;
-use super::hits::Place;
+use super::hits::DrawContext;
 use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
 use super::views::{TableId, View, draw, headed, labelled, parted, tell};
-use super::world::{World, Written};
 use crate::record::{Cell, Column, InterfaceRecord, MADE_UP, Record};
 use crate::text;
 use fcn_wire::Kind;
@@ -70,30 +70,35 @@ impl View for Interfaces {
         TableId::Interfaces
     }
 
-    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
-        table.arrange(&world.history.shown().interfaces, world);
+    fn arrange(&mut self, table: &mut Table, context: &ViewContext<'_>) {
+        table.arrange(&context.history.shown().interfaces, context);
     }
 
-    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let interfaces = &world.history.shown().interfaces;
-        let panel = match place.area.height {
+    fn draw(
+        &mut self,
+        table: &mut Table,
+        canvas: &mut DrawContext<'_, '_>,
+        context: &ViewContext<'_>,
+    ) {
+        let interfaces = &context.history.shown().interfaces;
+        let panel = match canvas.area.height {
             0..9 => 0,
             height => height
                 .saturating_sub(fit::cells(interfaces.len() + 2).max(4))
                 .min(16),
         };
-        let [area, panel] = parted(place.area, panel);
-        draw(table, interfaces, None, place, [area, panel], world);
+        let [area, panel] = parted(canvas.area, panel);
+        draw(table, interfaces, None, canvas, [area, panel], context);
         if !panel.is_empty() {
-            let panel = headed(" All interfaces ", panel, place.frame, world);
-            let text = labelled(totals(world), panel.width, world);
-            tell(text, panel, place.frame);
+            let panel = headed(" All interfaces ", panel, canvas.frame, context);
+            let text = labelled(totals(context), panel.width, context);
+            tell(text, panel, canvas.frame);
         }
     }
 
-    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
-        let interfaces = &world.history.shown().interfaces;
-        world.text(table.shown(interfaces), format)
+    fn text(&self, table: &Table, context: &ViewContext<'_>, format: Format) -> Written {
+        let interfaces = &context.history.shown().interfaces;
+        context.text(table.shown(interfaces), format)
     }
 
     fn about(&self) -> &'static str {
@@ -104,9 +109,9 @@ impl View for Interfaces {
 }
 
 /// Returns the sums over everything captured, and the numbers of entries kept.
-fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
-    let tables = world.history.shown();
-    let (totals, words) = (&tables.totals, world.words);
+fn totals(context: &ViewContext<'_>) -> Vec<(&'static str, String, Tone)> {
+    let tables = context.history.shown();
+    let (totals, words) = (&tables.totals, context.formatter);
     let count = |count: u64| words.cell(Cell::Count(count));
     let kinds = Kind::ALL
         .iter()
@@ -138,7 +143,7 @@ fn totals(world: &World<'_>) -> Vec<(&'static str, String, Tone)> {
         let text = format!(
             "{} to {}, {span}",
             words.day_and_time(started),
-            world.clock(tables.now, 6)
+            context.clock(tables.now, 6)
         );
         lines.push(("Time", text, Tone::Plain));
     }

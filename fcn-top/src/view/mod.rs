@@ -1,14 +1,15 @@
 //! The terminal user interface: current tables, controlled by keys and mouse.
 //!
-//! It depends on [`Watched`](crate::tables::Watched) and its tables, never on the monitor. [`App`]
-//! is everything except the terminal: keys, mouse and tables go in; pictures, requests for data and
-//! effects ([`Effect`]) come out. [`run`] is the loop around it on a real terminal.
+//! It depends on [`TableSource`](crate::tables::TableSource) and its tables, never on the monitor.
+//! [`App`] is everything except the terminal: keys, mouse and tables go in; pictures, requests for
+//! data and effects ([`Effect`]) come out. [`run`] is the loop around it on a real terminal.
 //!
 //! Each view is a file (`qps`, `points`, `flow`, `paths`, `events`, `interfaces`, `nics`), draws
-//! itself and does not use the others' state; `table` has the common parts of all tables, `world`
+//! itself and does not use the others' state; `table` has the common parts of all tables, `context`
 //! the state shared by all views, `head` and `prompt` the lines above and below.
 
 mod app;
+mod context;
 mod effect;
 mod events;
 mod explanation;
@@ -34,7 +35,6 @@ mod terminal;
 mod theme;
 mod time_series;
 mod views;
-mod world;
 
 pub use crate::config::Colours;
 pub use crate::output::table::Format;

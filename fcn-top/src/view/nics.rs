@@ -2,12 +2,12 @@
 //! to its queue pairs.
 
 use super::Format;
+use super::context::{ViewContext, Written};
 use super::fit;
-use super::hits::Place;
+use super::hits::DrawContext;
 use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
-use super::views::{Opened, TableId, View, draw, headed, labelled, parted, say};
-use super::world::{World, Written};
+use super::views::{OpenTarget, TableId, View, draw, headed, labelled, parted, say};
 use crate::nic::known::Quantity;
 use crate::record::{CounterRecord, LocalQpRecord};
 use ratatui::widgets::Paragraph;
@@ -96,34 +96,42 @@ impl View for Nics {
         }
     }
 
-    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
-        let nics = &world.history.shown().nics;
+    fn arrange(&mut self, table: &mut Table, context: &ViewContext<'_>) {
+        let nics = &context.history.shown().nics;
         if self.opened {
-            table.arrange(&nics.local_qps, world);
+            table.arrange(&nics.local_qps, context);
         } else {
-            table.arrange(&nics.counters, world);
+            table.arrange(&nics.counters, context);
         }
     }
 
-    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let nics = &world.history.shown().nics;
-        let missing = nics.missing.as_deref().map(|why| world.words.text(why));
+    fn draw(
+        &mut self,
+        table: &mut Table,
+        canvas: &mut DrawContext<'_, '_>,
+        context: &ViewContext<'_>,
+    ) {
+        let nics = &context.history.shown().nics;
+        let missing = nics
+            .missing
+            .as_deref()
+            .map(|why| context.formatter.text(why));
         let facts = nics.sentences.iter().map(|(port, text)| {
             let text = format!("{port}: {text}");
-            ("", world.words.text(&text).into_owned(), Tone::Plain)
+            ("", context.formatter.text(&text).into_owned(), Tone::Plain)
         });
         let lacks = missing.iter().filter(|_| !nics.counters.is_empty());
         let facts = facts.chain(lacks.map(|why| ("", why.to_string(), Tone::Warn)));
-        let text = labelled(facts.collect(), place.area.width, world);
-        let panel = match (place.area.height, text.lines.len()) {
+        let text = labelled(facts.collect(), canvas.area.width, context);
+        let panel = match (canvas.area.height, text.lines.len()) {
             (0..9, _) | (_, 0) => 0,
             (height, lines) => fit::cells(lines + 1).min(height / 2),
         };
-        let areas = parted(place.area, panel);
+        let areas = parted(canvas.area, panel);
         if panel > 0 {
             let title = " Told, and what the NIC made of it ";
-            let area = headed(title, areas[1], place.frame, world);
-            place.frame.render_widget(Paragraph::new(text), area);
+            let area = headed(title, areas[1], canvas.frame, context);
+            canvas.frame.render_widget(Paragraph::new(text), area);
         }
         if table.all == 0 {
             let nothing = match (&missing, self.opened) {
@@ -131,16 +139,16 @@ impl View for Nics {
                 (None, true) => "No process has a queue pair.",
                 (None, false) => "No counter was read yet.",
             };
-            say(nothing, areas[0], place.frame, world);
+            say(nothing, areas[0], canvas.frame, context);
         } else if self.opened {
-            draw(table, &nics.local_qps, Some(""), place, areas, world);
+            draw(table, &nics.local_qps, Some(""), canvas, areas, context);
         } else {
-            draw(table, &nics.counters, Some(""), place, areas, world);
+            draw(table, &nics.counters, Some(""), canvas, areas, context);
         }
     }
 
-    fn enter(&mut self, _: &mut Table, world: &World<'_>) -> Option<Opened> {
-        self.opened |= !world.history.shown().nics.counters.is_empty();
+    fn enter(&mut self, _: &mut Table, context: &ViewContext<'_>) -> Option<OpenTarget> {
+        self.opened |= !context.history.shown().nics.counters.is_empty();
         None
     }
 
@@ -148,12 +156,12 @@ impl View for Nics {
         std::mem::take(&mut self.opened)
     }
 
-    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
-        let nics = &world.history.shown().nics;
+    fn text(&self, table: &Table, context: &ViewContext<'_>, format: Format) -> Written {
+        let nics = &context.history.shown().nics;
         if self.opened {
-            world.text(table.shown(&nics.local_qps), format)
+            context.text(table.shown(&nics.local_qps), format)
         } else {
-            world.text(table.shown(&nics.counters), format)
+            context.text(table.shown(&nics.counters), format)
         }
     }
 

@@ -1,13 +1,13 @@
 //! Overlays above a view: help, the details of an event, and lists of columns.
 
 use super::Tab;
+use super::context::ViewContext;
 use super::events::in_full;
 use super::fit;
 use super::hits::{Hit, Hits};
 use super::table::{Move, Schema, Table, moved};
 use super::theme::Tone;
 use super::views::labelled;
-use super::world::World;
 use crate::filter;
 use crate::record::EventRecord;
 use crossterm::event::KeyCode;
@@ -92,7 +92,7 @@ impl Picker {
         }
     }
 
-    fn text(&self, world: &World<'_>) -> Text<'static> {
+    fn text(&self, context: &ViewContext<'_>) -> Text<'static> {
         let line = |(place, &(number, shown)): (usize, &(usize, bool))| {
             let column = self.schema.column(number)?;
             let tick = match (self.sorts, shown) {
@@ -100,17 +100,17 @@ impl Picker {
                 (false, true) => "[x] ",
                 (false, false) => "[ ] ",
             };
-            let title = world.span(
+            let title = context.span(
                 format!("{tick}{:<20} ", self.schema.title(column)),
                 if shown { Tone::Strong } else { Tone::Plain },
             );
             let line = Line::from(vec![
                 title,
-                world.span(format!("{:<17} ", column.id), Tone::Dim),
-                world.span(column.about, Tone::Dim),
+                context.span(format!("{:<17} ", column.id), Tone::Dim),
+                context.span(column.about, Tone::Dim),
             ]);
             Some(if place == self.at {
-                line.patch_style(world.theme.chosen())
+                line.patch_style(context.theme.chosen())
             } else {
                 line
             })
@@ -121,7 +121,7 @@ impl Picker {
 
 /// Type of an overlay.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum OverlayKind {
     Help(Tab, &'static str, &'static Schema),
     Event(Box<EventRecord>),
     Columns(Picker),
@@ -130,7 +130,7 @@ pub(super) enum What {
 /// An overlay with its scroll position.
 #[derive(Debug)]
 pub(super) struct Overlay {
-    what: What,
+    kind: OverlayKind,
     top: usize,
     /// Visible and total number of lines at the last drawing.
     page: usize,
@@ -139,15 +139,15 @@ pub(super) struct Overlay {
 
 /// Effect of a key on the overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Done {
+pub(super) enum OverlayAction {
     Stays,
     Closes,
 }
 
 impl Overlay {
-    pub(super) const fn new(what: What) -> Self {
+    pub(super) const fn new(kind: OverlayKind) -> Self {
         Self {
-            what,
+            kind,
             top: 0,
             page: 1,
             lines: 0,
@@ -155,8 +155,8 @@ impl Overlay {
     }
 
     pub(super) fn go(&mut self, how: Move) {
-        match &mut self.what {
-            What::Columns(picker) => {
+        match &mut self.kind {
+            OverlayKind::Columns(picker) => {
                 picker.at = moved(picker.at, how, self.page, picker.items.len());
             }
             _ => {
@@ -170,82 +170,93 @@ impl Overlay {
         }
     }
 
-    pub(super) fn key(&mut self, code: KeyCode, how: Option<Move>, table: &mut Table) -> Done {
-        match (code, &mut self.what) {
-            (KeyCode::Esc | KeyCode::Char('q' | '?') | KeyCode::F(1), _) => return Done::Closes,
+    pub(super) fn key(
+        &mut self,
+        code: KeyCode,
+        how: Option<Move>,
+        table: &mut Table,
+    ) -> OverlayAction {
+        match (code, &mut self.kind) {
+            (KeyCode::Esc | KeyCode::Char('q' | '?') | KeyCode::F(1), _) => {
+                return OverlayAction::Closes;
+            }
             (KeyCode::Enter, what) => {
-                if let What::Columns(picker) = what {
+                if let OverlayKind::Columns(picker) = what {
                     picker.take(table);
                 }
-                return Done::Closes;
+                return OverlayAction::Closes;
             }
-            (KeyCode::Char(' '), What::Columns(picker)) if !picker.sorts => picker.tick(),
-            (KeyCode::Char('K'), What::Columns(picker)) if !picker.sorts => picker.shift(false),
-            (KeyCode::Char('J'), What::Columns(picker)) if !picker.sorts => picker.shift(true),
-            (KeyCode::Char('d'), What::Columns(picker)) if !picker.sorts => {
+            (KeyCode::Char(' '), OverlayKind::Columns(picker)) if !picker.sorts => picker.tick(),
+            (KeyCode::Char('K'), OverlayKind::Columns(picker)) if !picker.sorts => {
+                picker.shift(false)
+            }
+            (KeyCode::Char('J'), OverlayKind::Columns(picker)) if !picker.sorts => {
+                picker.shift(true)
+            }
+            (KeyCode::Char('d'), OverlayKind::Columns(picker)) if !picker.sorts => {
                 table.usual_columns();
-                return Done::Closes;
+                return OverlayAction::Closes;
             }
             (KeyCode::Char(' '), _) => self.go(Move::Page { back: false }),
             _ => how.into_iter().for_each(|how| self.go(how)),
         }
-        Done::Stays
+        OverlayAction::Stays
     }
 
     /// Handles a click on an item of a list: sorts by it, or ticks it.
-    pub(super) fn clicked(&mut self, place: usize, table: &mut Table) -> Done {
-        if let What::Columns(picker) = &mut self.what {
+    pub(super) fn clicked(&mut self, place: usize, table: &mut Table) -> OverlayAction {
+        if let OverlayKind::Columns(picker) = &mut self.kind {
             picker.at = place.min(picker.items.len().saturating_sub(1));
             if picker.sorts {
                 picker.take(table);
-                return Done::Closes;
+                return OverlayAction::Closes;
             }
             picker.tick();
         }
-        Done::Stays
+        OverlayAction::Stays
     }
 
     pub(super) fn draw(
         &mut self,
         area: Rect,
         frame: &mut Frame<'_>,
-        world: &World<'_>,
+        context: &ViewContext<'_>,
         hits: &mut Hits,
     ) {
         hits.clear();
         let room = area.width.saturating_sub(4);
-        let (title, text, hint) = match &self.what {
-            What::Help(tab, about, schema) => (
+        let (title, text, hint) = match &self.kind {
+            OverlayKind::Help(tab, about, schema) => (
                 format!(" Help: {} ", tab.title()),
-                help(about, schema, room, world),
+                help(about, schema, room, context),
                 "",
             ),
-            What::Event(event) => (
+            OverlayKind::Event(event) => (
                 format!(" {} ", event.what),
-                labelled(in_full(event, world), room, world),
+                labelled(in_full(event, context), room, context),
                 "",
             ),
-            What::Columns(picker) if picker.sorts => (
+            OverlayKind::Columns(picker) if picker.sorts => (
                 " Sort by ".to_owned(),
-                picker.text(world),
+                picker.text(context),
                 "Enter sorts, again reverses · Esc leaves",
             ),
-            What::Columns(picker) => (
+            OverlayKind::Columns(picker) => (
                 " Columns ".to_owned(),
-                picker.text(world),
+                picker.text(context),
                 "Space ticks · K J move · d usual ones · Enter takes · Esc leaves",
             ),
         };
         self.lines = text.height();
-        let area = match &self.what {
-            What::Event(_) => Rect {
+        let area = match &self.kind {
+            OverlayKind::Event(_) => Rect {
                 height: area.height.min(self.lines as u16 + 2),
                 ..area
             },
             _ => area,
         };
         self.page = area.height.saturating_sub(2).into();
-        if let What::Columns(picker) = &self.what
+        if let OverlayKind::Columns(picker) = &self.kind
             && self.page > 0
         {
             self.top = self
@@ -264,9 +275,9 @@ impl Overlay {
             (hint, _) => hint.to_owned(),
         };
         let block = Block::bordered()
-            .border_style(world.style(Tone::Dim))
-            .title(Line::styled(title, world.style(Tone::Strong)))
-            .title_bottom(Line::styled(format!(" {hint} "), world.style(Tone::Dim)))
+            .border_style(context.style(Tone::Dim))
+            .title(Line::styled(title, context.style(Tone::Strong)))
+            .title_bottom(Line::styled(format!(" {hint} "), context.style(Tone::Dim)))
             .padding(Padding::horizontal(u16::from(area.width > 8)));
         let within = block.inner(area);
         frame.render_widget(Clear, area);
@@ -286,7 +297,12 @@ impl Overlay {
 }
 
 /// Returns the help for a view: its contents, keys, columns, and the filter language.
-fn help(about: &str, schema: &'static Schema, room: u16, world: &World<'_>) -> Text<'static> {
+fn help(
+    about: &str,
+    schema: &'static Schema,
+    room: u16,
+    context: &ViewContext<'_>,
+) -> Text<'static> {
     let mut lines: Vec<Line<'static>> = fit::wrapped(about, room)
         .into_iter()
         .map(Line::from)
@@ -294,7 +310,7 @@ fn help(about: &str, schema: &'static Schema, room: u16, world: &World<'_>) -> T
     let entries = |text: &'static str| {
         let entries = text.lines().filter_map(|line| line.split_once('\t'));
         let entries = entries.map(|(name, text)| (name, text.to_owned(), Tone::Plain));
-        labelled(entries.collect(), room, world).lines
+        labelled(entries.collect(), room, context).lines
     };
     let (keys, top) = HELP.split_once("\n\n").unwrap_or((HELP, ""));
     let columns = schema.all().map(|column| {
@@ -304,7 +320,7 @@ fn help(about: &str, schema: &'static Schema, room: u16, world: &World<'_>) -> T
             Tone::Plain,
         )
     });
-    let columns = labelled(columns.collect(), room, world).lines;
+    let columns = labelled(columns.collect(), room, context).lines;
     // A table with its layout preserved: long lines continue below with the same indentation.
     let language = filter::LANGUAGE.lines().flat_map(|line| {
         let indent = (line.len() - line.trim_start().len()).min(usize::from(room / 2));
@@ -325,7 +341,7 @@ fn help(about: &str, schema: &'static Schema, room: u16, world: &World<'_>) -> T
     ] {
         lines.extend([
             Line::default(),
-            Line::styled(title, world.style(Tone::Strong)),
+            Line::styled(title, context.style(Tone::Strong)),
         ]);
         lines.extend(part);
     }

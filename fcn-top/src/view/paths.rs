@@ -2,12 +2,12 @@
 //! selected path.
 
 use super::Format;
+use super::context::{ViewContext, Written};
 use super::fit;
-use super::hits::Place;
+use super::hits::DrawContext;
 use super::table::{Entry, Extra, Key, Schema, Table};
 use super::theme::Tone;
 use super::views::{TableId, View, draw, headed, parted};
-use super::world::{World, Written};
 use crate::record::{Cell, HopRecord};
 use fcn_tool::quantity::counted;
 use ratatui::Frame;
@@ -54,8 +54,15 @@ impl Entry for HopRecord {
         }
     }
 
-    fn graph(&self, _: &str, style: Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
-        let hops = &world.history.shown().hops;
+    fn graph(
+        &self,
+        _: &str,
+        style: Style,
+        frame: &mut Frame<'_>,
+        area: Rect,
+        context: &ViewContext<'_>,
+    ) {
+        let hops = &context.history.shown().hops;
         let top = hops.iter().filter_map(|hop| hop.queue_max).max();
         let cells = |queue: Option<u32>| {
             let share = f64::from(queue.unwrap_or(0)) / f64::from(top.unwrap_or(0).max(1));
@@ -94,13 +101,18 @@ impl View for Paths {
         TableId::Hops
     }
 
-    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
-        table.arrange(&world.history.shown().hops, world);
+    fn arrange(&mut self, table: &mut Table, context: &ViewContext<'_>) {
+        table.arrange(&context.history.shown().hops, context);
     }
 
-    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let hops = &world.history.shown().hops;
-        let room = place.area.height;
+    fn draw(
+        &mut self,
+        table: &mut Table,
+        canvas: &mut DrawContext<'_, '_>,
+        context: &ViewContext<'_>,
+    ) {
+        let hops = &context.history.shown().hops;
+        let room = canvas.area.height;
         let picture = if room < 14 || hops.is_empty() {
             0
         } else {
@@ -108,9 +120,9 @@ impl View for Paths {
                 .max(room / 2)
                 .min(16)
         };
-        let areas = parted(place.area, picture);
+        let areas = parted(canvas.area, picture);
         let nothing = Some("No IOAM trace");
-        let Some(chosen) = draw(table, hops, nothing, place, areas, world) else {
+        let Some(chosen) = draw(table, hops, nothing, canvas, areas, context) else {
             return;
         };
         let mut path: Vec<&HopRecord> = hops.iter().filter(|hop| hop.path == chosen.path).collect();
@@ -121,8 +133,8 @@ impl View for Paths {
             counted(path.len() as u64, "node"),
             counted(chosen.traces, "trace")
         );
-        let frame = &mut *place.frame;
-        let area = headed(title, areas[1], frame, world);
+        let frame = &mut *canvas.frame;
+        let area = headed(title, areas[1], frame, context);
         // Each node with its two bars, and an arrow with the time between nodes.
         let each = (area.width / fit::cells(path.len()).max(1)).clamp(6, 28);
         let [arrows, area] = area.layout(&Layout::vertical([
@@ -135,7 +147,7 @@ impl View for Paths {
         };
         for (place, hop) in (0..).zip(path.iter().skip(1)) {
             let time = hop.between.map_or_else(String::new, |time| {
-                format!(" {} ", world.words.cell(Cell::Span(time)))
+                format!(" {} ", context.formatter.cell(Cell::Span(time)))
             });
             let x = each.saturating_mul(place).saturating_add(each / 2);
             let arrow = Block::new()
@@ -150,11 +162,11 @@ impl View for Paths {
         let deepest = path.iter().filter_map(|hop| hop.queue_max).max();
         let groups = path.iter().map(|hop| {
             let bar = |queue: Option<u32>, tone| {
-                let text = world.maybe(queue, |queue| Cell::Count(queue.into()));
+                let text = context.maybe(queue, |queue| Cell::Count(queue.into()));
                 Bar::default()
                     .value(queue.unwrap_or(0).into())
                     .text_value(text)
-                    .style(world.style(tone))
+                    .style(context.style(tone))
             };
             let tone = if hop.queue_max == deepest {
                 Tone::Warn
@@ -169,13 +181,13 @@ impl View for Paths {
             // After each number.
             .bar_gap(1)
             .group_gap(each.saturating_sub(width * 2 + 2))
-            .value_style(world.theme.chosen());
+            .value_style(context.theme.chosen());
         frame.render_widget(chart, area);
     }
 
-    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
-        let hops = &world.history.shown().hops;
-        world.text(table.shown(hops), format)
+    fn text(&self, table: &Table, context: &ViewContext<'_>, format: Format) -> Written {
+        let hops = &context.history.shown().hops;
+        context.text(table.shown(hops), format)
     }
 
     fn about(&self) -> &'static str {

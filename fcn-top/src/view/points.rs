@@ -2,14 +2,14 @@
 //! flows they notified.
 
 use super::Format;
+use super::context::{Course, ViewContext, Written, kind_name};
 use super::explanation::flow_text;
 use super::fit;
-use super::hits::Place;
+use super::hits::DrawContext;
 use super::qps::{qp_text, verdict};
 use super::table::{Entry, Extra, Key, Schema, Table, shortened};
 use super::theme::Tone;
-use super::views::{Opened, TableId, View, course_bars, draw, headed, in_columns, parted};
-use super::world::{Course, World, Written, kind_name};
+use super::views::{OpenTarget, TableId, View, course_bars, draw, headed, in_columns, parted};
 use crate::record::{Cell, Column, PointRecord, QpRecord, Record, RowId};
 use crate::tables::WantedDetails;
 use crate::text::{acts_as, estimate, flows_unclear};
@@ -119,26 +119,39 @@ impl Entry for PointRecord {
         (self.total, index as u64)
     }
 
-    fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
+    fn text(
+        &self,
+        number: usize,
+        column: &'static Column,
+        room: u16,
+        context: &ViewContext<'_>,
+    ) -> String {
         match (column.id, self.cell(number)) {
             ("notifier_role", _) => {
                 fit::end(acts_as(self.notifier_role, self.made_by), room).into_owned()
             }
             ("flows", _) if let Some(unclear) = flows_unclear(self) => unclear,
             // A count of zero is shown as empty.
-            (_, Cell::Count(0)) => world.words.cell(Cell::None),
-            (_, cell) => shortened(&world.in_column(column, cell), room).into_owned(),
+            (_, Cell::Count(0)) => context.formatter.cell(Cell::None),
+            (_, cell) => shortened(&context.in_column(column, cell), room).into_owned(),
         }
     }
 
-    fn graph(&self, id: &str, style: Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+    fn graph(
+        &self,
+        id: &str,
+        style: Style,
+        frame: &mut Frame<'_>,
+        area: Rect,
+        context: &ViewContext<'_>,
+    ) {
         let course = match id {
             "queue_trend" => Course::Queue,
             "level_trend" => Course::Level,
             _ => Course::Notifications,
         };
-        let series = world.details.points.get(&self.notifier);
-        course_bars(series, course, style, frame, area, world);
+        let series = context.details.points.get(&self.notifier);
+        course_bars(series, course, style, frame, area, context);
     }
 
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {
@@ -164,8 +177,8 @@ impl Entry for PointRecord {
 }
 
 /// Returns the rows notified most, up to the number whose notifiers are requested.
-fn most_notified<'w>(world: &'w World<'_>) -> Vec<&'w (RowId, QpRecord)> {
-    let mut rows: Vec<_> = world.history.shown().qps.iter().collect();
+fn most_notified<'w>(context: &'w ViewContext<'_>) -> Vec<&'w (RowId, QpRecord)> {
+    let mut rows: Vec<_> = context.history.shown().qps.iter().collect();
     if rows.len() > ROWS {
         rows.select_nth_unstable_by_key(ROWS, |(_, row)| Reverse(row.total));
         rows.truncate(ROWS);
@@ -175,28 +188,28 @@ fn most_notified<'w>(world: &'w World<'_>) -> Vec<&'w (RowId, QpRecord)> {
 }
 
 /// Returns the number of notifications of a row by each notifier.
-fn notifiers<'w>(id: RowId, world: &'w World<'_>) -> &'w [(IpAddr, u64)] {
-    let series = world.details.rows.get(&id);
+fn notifiers<'w>(id: RowId, context: &'w ViewContext<'_>) -> &'w [(IpAddr, u64)] {
+    let series = context.details.rows.get(&id);
     series.map_or(&[], |series| &series.notifiers)
 }
 
 /// Returns a qualifier for counts by notifier and row if another moment than the present is shown.
-fn until_now(world: &World<'_>) -> &'static str {
-    world.until_now(world.details.rows.values())
+fn until_now(context: &ViewContext<'_>) -> &'static str {
+    context.until_now(context.details.rows.values())
 }
 
 /// Draws the flows notified by a notifier, most notified first.
-fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
-    let rows = most_notified(world).into_iter().flat_map(|(id, row)| {
+fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, context: &ViewContext<'_>) {
+    let rows = most_notified(context).into_iter().flat_map(|(id, row)| {
         let its = |(by, _): &&(IpAddr, u64)| *by == point.notifier;
-        notifiers(*id, world)
+        notifiers(*id, context)
             .iter()
             .filter(its)
             .map(move |(_, count)| (*count, row))
     });
     let mut rows: Vec<_> = rows.collect();
     if rows.is_empty() {
-        let qps = &world.history.shown().qps;
+        let qps = &context.history.shown().qps;
         let several = |(_, row): &(RowId, QpRecord)| row.notifiers > NOTIFIERS as u32;
         let why = match qps.len() {
             0..=ROWS if qps.iter().any(several) => {
@@ -209,11 +222,11 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
     }
     rows.sort_by_key(|(count, _)| Reverse(*count));
     let place = |(_, row): &(u64, &QpRecord)| {
-        let place = world.place(row)?;
-        Some(world.words.text(place).into_owned())
+        let place = context.place(row)?;
+        Some(context.formatter.text(place).into_owned())
     };
     let places = rows.iter().filter_map(place);
-    let places = places.map(|place| fit::width(&place)).max();
+    let places = places.map(|canvas| fit::width(&canvas)).max();
     let places = places.map_or(0, |widest| widest.clamp(fit::width(SEEN_ON), PLACE));
     let widest = |text: &dyn Fn(&(u64, &QpRecord)) -> String, least| {
         let widths = rows.iter().map(|row| fit::width(&text(row)));
@@ -221,7 +234,7 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
     };
     let times = |&(count, row): &(u64, &QpRecord)| {
         let mark = estimate(row, "total");
-        format!("{mark}{}", world.words.cell(Cell::Count(count)))
+        format!("{mark}{}", context.formatter.cell(Cell::Count(count)))
     };
     let qp = widest(&|(_, row)| qp_text(row), QP);
     let says = widest(&|(_, row)| verdict(row).0, VERDICT);
@@ -232,7 +245,7 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
     let widths: Vec<_> = widths.chain(place_width).collect();
     let columns = Layout::horizontal(&widths).spacing(1).split(area);
     rows.truncate(area.height.into());
-    let flow = |at: usize, room| flow_text(rows[at].1, room, world);
+    let flow = |at: usize, room| flow_text(rows[at].1, room, context);
     let room = columns[FLOW].width;
     let mut flows: Vec<_> = (0..rows.len()).map(|at| flow(at, room)).collect();
     fit::tell_apart(&mut flows, room, |at| flow(at, u16::MAX));
@@ -241,14 +254,14 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
         let kind = kind_name(row.1.kind);
         [
             Line::from(times(row)).right_aligned(),
-            Line::styled(kind, world.style(Tone::Kind(row.1.kind))),
+            Line::styled(kind, context.style(Tone::Kind(row.1.kind))),
             Line::from(qp_text(row.1)).right_aligned(),
             flow.into(),
-            Line::styled(verdict, world.style(tone)),
+            Line::styled(verdict, context.style(tone)),
             place(row).unwrap_or_default().into(),
         ]
     };
-    let style = world.style(Tone::Dim);
+    let style = context.style(Tone::Dim);
     let heading = [
         Line::styled("notified", style).right_aligned(),
         Line::styled("kind", style),
@@ -264,15 +277,20 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, world: &Wo
 }
 
 /// Draws a matrix of notifications by notifier and sender, with the most notified senders.
-fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+fn draw_matrix(
+    points: &[&PointRecord],
+    frame: &mut Frame<'_>,
+    area: Rect,
+    context: &ViewContext<'_>,
+) {
     if area.is_empty() {
         return;
     }
     let mut places: HashMap<_, (u64, &str)> = HashMap::new();
-    for (id, row) in most_notified(world) {
+    for (id, row) in most_notified(context) {
         let sender = row.sender.unwrap_or(row.told);
-        let place = world.place(row);
-        for (notifier, count) in notifiers(*id, world) {
+        let place = context.place(row);
+        for (notifier, count) in notifiers(*id, context) {
             let (sum, mark) = places.entry((*notifier, sender, place)).or_default();
             *sum += count;
             *mark = estimate(row, "total").max(*mark);
@@ -293,7 +311,7 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
     let all = senders.len();
     senders.truncate(usize::from(area.width.saturating_sub(NAME) / (COLUMN + 1)));
     let names = |addresses: &[IpAddr], room| {
-        let whole: Vec<_> = addresses.iter().map(|one| world.address(*one)).collect();
+        let whole: Vec<_> = addresses.iter().map(|one| context.address(*one)).collect();
         let cuts = whole.iter().map(|name| shortened(name, room));
         let mut cuts: Vec<_> = cuts.map(Cow::into_owned).collect();
         fit::tell_apart(&mut cuts, room, |at| whole[at].clone());
@@ -302,10 +320,10 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
     let heading: Vec<_> = senders.iter().map(|(sender, _)| *sender).collect();
     let heading = names(&heading, COLUMN).into_iter();
     let heading = heading.map(|name| Text::from(name).right_aligned());
-    let about = match (until_now(world), senders.len()) {
+    let about = match (until_now(context), senders.len()) {
         ("", shown) if shown < all => format!("{shown} of {all} senders"),
         (until_now, shown) if shown < all => format!("{shown}/{all}{until_now}"),
-        ("", _) if world.by_place => "at any one place".to_owned(),
+        ("", _) if context.by_place => "at any one place".to_owned(),
         ("", _) => "notifies".to_owned(),
         (until_now, _) => until_now.trim_start().to_owned(),
     };
@@ -319,11 +337,11 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
             let mark = count.map_or("", |(_, mark)| mark);
             let text = match flows_unclear(point).filter(|_| point.flows == 0) {
                 Some(unknown) => unknown,
-                None => world.maybe(count, |(count, _)| Cell::Count(*count)),
+                None => context.maybe(count, |(count, _)| Cell::Count(*count)),
             };
             Text::from(format!("{mark}{text}")).right_aligned()
         });
-        let style = world.style(Tone::Kind(kind(point)));
+        let style = context.style(Tone::Kind(kind(point)));
         let name = Text::styled(name, style);
         Row::new(iter::once(name).chain(counts))
     };
@@ -332,7 +350,7 @@ fn draw_matrix(points: &[&PointRecord], frame: &mut Frame<'_>, area: Rect, world
         points.zip(names(&notifiers, NAME)).map(line),
         iter::once(Constraint::Length(NAME)).chain(widths),
     );
-    let heading = heading.style(world.style(Tone::Dim));
+    let heading = heading.style(context.style(Tone::Dim));
     frame.render_widget(table.header(heading), area);
 }
 
@@ -345,68 +363,73 @@ impl View for Points {
         TableId::Points
     }
 
-    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
-        table.arrange(&world.history.shown().points, world);
+    fn arrange(&mut self, table: &mut Table, context: &ViewContext<'_>) {
+        table.arrange(&context.history.shown().points, context);
     }
 
-    fn details(&self, table: &Table, world: &World<'_>, wanted: &mut WantedDetails) {
-        let visible = table.visible(&world.history.shown().points);
+    fn details(&self, table: &Table, context: &ViewContext<'_>, wanted: &mut WantedDetails) {
+        let visible = table.visible(&context.history.shown().points);
         wanted.points.extend(visible.map(|point| point.notifier));
-        let rows = most_notified(world).into_iter();
+        let rows = most_notified(context).into_iter();
         wanted.rows.extend(rows.map(|(id, _)| *id));
     }
 
-    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let shown = world.history.shown();
-        let room = place.area.height;
+    fn draw(
+        &mut self,
+        table: &mut Table,
+        canvas: &mut DrawContext<'_, '_>,
+        context: &ViewContext<'_>,
+    ) {
+        let shown = context.history.shown();
+        let room = canvas.area.height;
         let panel = if room < 14 || shown.points.is_empty() {
             0
         } else {
             room.saturating_sub(fit::cells(shown.points.len() + 2))
                 .max(room / 3)
         };
-        let areas = parted(place.area, panel);
+        let areas = parted(canvas.area, panel);
         let nothing = Some("Nobody has sent a congestion notification");
-        let Some(point) = draw(table, &shown.points, nothing, place, areas, world) else {
+        let Some(point) = draw(table, &shown.points, nothing, canvas, areas, context) else {
             return;
         };
         let of = match shown.qps.len() {
             0..=ROWS => String::new(),
             all => format!(", of the {ROWS} of {} notified most", grouped(all as u64)),
         };
-        let until = match until_now(world) {
+        let until = match until_now(context) {
             "" => String::new(),
             until_now => format!("{until_now}, verdicts of this moment"),
         };
         let title = format!(
             " {}, acts as {}: flows notified{of}{until} ",
-            world.words.address(point.notifier),
+            context.formatter.address(point.notifier),
             acts_as(point.notifier_role, point.made_by)
         );
         let points: Vec<_> = table.shown(&shown.points).collect();
-        let panel = headed(title, areas[1], place.frame, world);
+        let panel = headed(title, areas[1], canvas.frame, context);
         // With only some of the rows, sums would be too low.
         let is_whole = shown.qps.len() <= ROWS;
         let [flows, matrix] = if panel.width < MATRIX || points.len() < 2 || !is_whole {
             [panel, Rect::ZERO]
         } else {
-            let mut rows = most_notified(world).into_iter();
-            let has_places = rows.any(|(_, row)| world.place(row).is_some());
+            let mut rows = most_notified(context).into_iter();
+            let has_places = rows.any(|(_, row)| context.place(row).is_some());
             let parts = [1 + u16::from(has_places), 1].map(Constraint::Fill);
             panel.layout(&Layout::horizontal(parts).spacing(3))
         };
-        draw_flows(point, place.frame, flows, world);
-        draw_matrix(&points, place.frame, matrix, world);
+        draw_flows(point, canvas.frame, flows, context);
+        draw_matrix(&points, canvas.frame, matrix, context);
     }
 
-    fn enter(&mut self, table: &mut Table, world: &World<'_>) -> Option<Opened> {
-        let point = table.current(&world.history.shown().points)?;
-        Some(Opened::Qps("notifier", Cell::Address(point.notifier)))
+    fn enter(&mut self, table: &mut Table, context: &ViewContext<'_>) -> Option<OpenTarget> {
+        let point = table.current(&context.history.shown().points)?;
+        Some(OpenTarget::Qps("notifier", Cell::Address(point.notifier)))
     }
 
-    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
-        let points = &world.history.shown().points;
-        world.text(table.shown(points), format)
+    fn text(&self, table: &Table, context: &ViewContext<'_>, format: Format) -> Written {
+        let points = &context.history.shown().points;
+        context.text(table.shown(points), format)
     }
 
     fn about(&self) -> &'static str {

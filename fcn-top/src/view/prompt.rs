@@ -2,11 +2,11 @@
 //! otherwise the keys or a message.
 
 use super::Format;
+use super::context::ViewContext;
 use super::fit;
 use super::history::Mode;
 use super::table::Table;
 use super::theme::Tone;
-use super::world::World;
 use crate::record::RowId;
 use crate::text::clean;
 use crossterm::event::{Event, KeyCode, KeyEvent};
@@ -108,7 +108,7 @@ impl Prompt {
     }
 
     /// Draws the input, and above it the error or a hint.
-    pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+    pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, context: &ViewContext<'_>) {
         let [hint, line] = area.layout(&Layout::vertical([Constraint::Length(1); 2]));
         let (text, tone) = match &self.error {
             Some(error) => (error.clone(), Tone::Bad),
@@ -119,13 +119,13 @@ impl Prompt {
         let room = hint.width.saturating_sub(fit::width(&shown));
         let text = fit::end(&text, room.max(hint.width / 3)).into_owned();
         let shown = fit::end(&shown, hint.width - fit::width(&text)).into_owned();
-        let spans = vec![world.span(text, tone), world.span(shown, Tone::Strong)];
+        let spans = vec![context.span(text, tone), context.span(shown, Tone::Strong)];
         frame.render_widget(Line::from(spans), hint);
         let [label, field] = line.layout(&Layout::horizontal([
             Constraint::Length(fit::width(self.label())),
             Constraint::Fill(1),
         ]));
-        frame.render_widget(world.span(self.label(), Tone::Strong), label);
+        frame.render_widget(context.span(self.label(), Tone::Strong), label);
         let room = field.width.saturating_sub(1);
         let scroll = self.input.visual_scroll(room.into());
         let text = clean(self.input.value()).into_owned();
@@ -184,15 +184,15 @@ pub(super) fn foot(
     view: &[(&'static str, &'static str)],
     frame: &mut Frame<'_>,
     area: Rect,
-    world: &World<'_>,
+    context: &ViewContext<'_>,
 ) {
     if let Some((text, tone)) = message {
         return frame.render_widget(
-            world.span(fit::end(&clean(text), area.width).into_owned(), *tone),
+            context.span(fit::end(&clean(text), area.width).into_owned(), *tone),
             area,
         );
     }
-    let mode: &[(&str, &str)] = match (world.history.mode(), world.history.has_earlier()) {
+    let mode: &[(&str, &str)] = match (context.history.mode(), context.history.has_earlier()) {
         (Mode::Live, true) => &[("p", "pause"), ("[", "back")],
         (Mode::Live, false) => &[("p", "pause")],
         (Mode::Paused(_), true) => &[("p", "go on"), ("[", "back")],
@@ -214,8 +214,8 @@ pub(super) fn foot(
         {
             break;
         }
-        line.push_span(world.span(key, Tone::Strong));
-        line.push_span(world.span(format!(" {does}  "), Tone::Dim));
+        line.push_span(context.span(key, Tone::Strong));
+        line.push_span(context.span(format!(" {does}  "), Tone::Dim));
     }
     frame.render_widget(line, area);
 }

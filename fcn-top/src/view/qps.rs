@@ -1,13 +1,13 @@
 //! The first view: one line for each QP or flow, most notified first, with an explanation of the
 //! selected one.
 
+use super::context::{Course, ViewContext, Written, kind_name};
 use super::explanation::{self, flow_text};
 use super::fit;
-use super::hits::Place;
+use super::hits::DrawContext;
 use super::table::{Entry, Extra, Key, Schema, Table, cut, shortened};
 use super::theme::Tone;
-use super::views::{Opened, TableId, View, course_bars, draw};
-use super::world::{Course, World, Written, kind_name};
+use super::views::{OpenTarget, TableId, View, course_bars, draw};
 use super::{Format, Tab};
 use crate::record::{Answer, Cell, Column, QpRecord, QpSide, Record, Resolved, RowId};
 use crate::tables::WantedDetails;
@@ -56,7 +56,7 @@ pub(super) fn verdict(record: &QpRecord) -> (String, Tone) {
 
 /// Describes the notifier: its address, unless it is the flow's receiver, the number of others, and
 /// its role if there is room.
-fn notifier_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
+fn notifier_text(record: &QpRecord, room: u16, context: &ViewContext<'_>) -> String {
     let role = acts_as(record.notifier_role, record.made_by);
     // Notifiers beyond the limit are not distinguished.
     let more = match record.notifiers.saturating_sub(1) {
@@ -72,7 +72,7 @@ fn notifier_text(record: &QpRecord, room: u16, world: &World<'_>) -> String {
     if record.receiver == Some(record.notifier) && more.is_empty() {
         return fit::end(&what, room).into_owned();
     }
-    let address = world.address(record.notifier);
+    let address = context.address(record.notifier);
     match room.checked_sub(fit::width(&more) + fit::width(&what) + 1) {
         Some(left) if left >= 6 => format!("{}{more} {what}", shortened(&address, left)),
         _ => {
@@ -149,24 +149,30 @@ impl Entry for Row {
         (self.1.total, self.0.0)
     }
 
-    fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
+    fn text(
+        &self,
+        number: usize,
+        column: &'static Column,
+        room: u16,
+        context: &ViewContext<'_>,
+    ) -> String {
         let record = &self.1;
         match column.id {
             "qp" => qp_text(record),
             "kind" => kind_name(record.kind).to_owned(),
             "verdict" => verdict(record).0,
-            "flow" => flow_text(record, room, world),
-            "notified_by" => notifier_text(record, room, world),
+            "flow" => flow_text(record, room, context),
+            "notified_by" => notifier_text(record, room, context),
             "notifier_role" => {
                 fit::end(acts_as(record.notifier_role, record.made_by), room).into_owned()
             }
             _ => {
                 let cell = self.cell(number);
                 let text = match cell {
-                    Cell::Moment(_) => world.in_column(column, cell),
+                    Cell::Moment(_) => context.in_column(column, cell),
                     cell => {
-                        let text = world.words.of_row(record, column, cell);
-                        World::per_second(column, cell, text)
+                        let text = context.formatter.of_row(record, column, cell);
+                        ViewContext::per_second(column, cell, text)
                     }
                 };
                 cut(column, &text, room)
@@ -174,7 +180,14 @@ impl Entry for Row {
         }
     }
 
-    fn graph(&self, id: &str, style: Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
+    fn graph(
+        &self,
+        id: &str,
+        style: Style,
+        frame: &mut Frame<'_>,
+        area: Rect,
+        context: &ViewContext<'_>,
+    ) {
         // Samples have no time series.
         if self.1.sampled.is_some() {
             return;
@@ -183,8 +196,8 @@ impl Entry for Row {
             "trend" => Course::Notifications,
             _ => Course::Data,
         };
-        let series = world.details.rows.get(&self.0);
-        course_bars(series, course, style, frame, area, world);
+        let series = context.details.rows.get(&self.0);
+        course_bars(series, course, style, frame, area, context);
     }
 
     fn is_empty(&self, number: usize, column: &'static Column) -> bool {
@@ -206,10 +219,10 @@ impl Entry for Row {
         &self,
         column: &'static Column,
         is_shown: &dyn Fn(&str) -> bool,
-        world: &World<'_>,
+        context: &ViewContext<'_>,
     ) -> String {
         let record = &self.1;
-        let words = world.words;
+        let words = context.formatter;
         match column.id {
             "trend" if !is_shown("total") => {
                 let mark = estimate(record, "total");
@@ -217,7 +230,7 @@ impl Entry for Row {
             }
             "flow" => match record.gap_p50 {
                 Some(gap) => format!("gap {}", words.cell(Cell::Span(gap))),
-                None => format!("last {}", world.clock(record.last_seen, 3)),
+                None => format!("last {}", context.clock(record.last_seen, 3)),
             },
             "qp" => match (record.qp_side, record.sender_qp_from) {
                 (_, Some(Resolved::Cm)) => "by CM",
@@ -290,35 +303,40 @@ impl View for Qps {
         TableId::Qps
     }
 
-    fn arrange(&mut self, table: &mut Table, world: &World<'_>) {
-        table.arrange(&world.history.shown().qps, world);
-        table.keep(&world.telling);
+    fn arrange(&mut self, table: &mut Table, context: &ViewContext<'_>) {
+        table.arrange(&context.history.shown().qps, context);
+        table.keep(&context.telling);
     }
 
-    fn details(&self, table: &Table, world: &World<'_>, wanted: &mut WantedDetails) {
-        let rows = &world.history.shown().qps;
+    fn details(&self, table: &Table, context: &ViewContext<'_>, wanted: &mut WantedDetails) {
+        let rows = &context.history.shown().qps;
         let drawn = table.visible(rows).chain(table.current(rows));
         wanted.rows.extend(drawn.map(|(id, _)| *id));
     }
 
-    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>) {
-        let rows = &world.history.shown().qps;
-        let areas = Self::split(place.area, table.lines.len());
-        if let Some((id, record)) = draw(table, rows, NONE, place, areas, world) {
-            explanation::panel((*id, record), place.frame, areas[1], world);
+    fn draw(
+        &mut self,
+        table: &mut Table,
+        canvas: &mut DrawContext<'_, '_>,
+        context: &ViewContext<'_>,
+    ) {
+        let rows = &context.history.shown().qps;
+        let areas = Self::split(canvas.area, table.lines.len());
+        if let Some((id, record)) = draw(table, rows, NONE, canvas, areas, context) {
+            explanation::panel((*id, record), canvas.frame, areas[1], context);
         }
     }
 
-    fn enter(&mut self, table: &mut Table, _: &World<'_>) -> Option<Opened> {
+    fn enter(&mut self, table: &mut Table, _: &ViewContext<'_>) -> Option<OpenTarget> {
         if table.chosen.is_none() {
             table.choose(table.top);
         }
-        Some(Opened::Tab(Tab::Flow))
+        Some(OpenTarget::Tab(Tab::Flow))
     }
 
-    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written {
-        let rows = &world.history.shown().qps;
-        world.text(table.shown(rows).map(|(_, record)| record), format)
+    fn text(&self, table: &Table, context: &ViewContext<'_>, format: Format) -> Written {
+        let rows = &context.history.shown().qps;
+        context.text(table.shown(rows).map(|(_, record)| record), format)
     }
 
     fn about(&self) -> &'static str {

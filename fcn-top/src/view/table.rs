@@ -1,11 +1,11 @@
 //! A table on the screen: its state (order, filter, columns, selected line) and its drawing: only
 //! columns that fit and are not empty, the most important first, and only visible lines.
 
+use super::context::ViewContext;
 use super::fit;
-use super::hits::{Hit, Place};
+use super::hits::{DrawContext, Hit};
 use super::theme::Tone;
 use super::time_series::SECOND;
-use super::world::World;
 use crate::filter::{Filter, FilterError};
 use crate::order::{Order, SortKey};
 use crate::record::{Cell, Column, Holds, Record, RowId};
@@ -181,13 +181,26 @@ pub(super) trait Entry: Record {
     }
 
     /// Returns the text of a column that has `room` cells.
-    fn text(&self, number: usize, column: &'static Column, room: u16, world: &World<'_>) -> String {
-        cut(column, &world.in_column(column, self.cell(number)), room)
+    fn text(
+        &self,
+        number: usize,
+        column: &'static Column,
+        room: u16,
+        context: &ViewContext<'_>,
+    ) -> String {
+        cut(column, &context.in_column(column, self.cell(number)), room)
     }
 
     /// Draws a graph column.
-    fn graph(&self, id: &str, style: Style, frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
-        let _ = (id, style, frame, area, world);
+    fn graph(
+        &self,
+        id: &str,
+        style: Style,
+        frame: &mut Frame<'_>,
+        area: Rect,
+        context: &ViewContext<'_>,
+    ) {
+        let _ = (id, style, frame, area, context);
     }
 
     /// Returns the text below that, if there is room; `is_shown` tells which other columns are
@@ -196,9 +209,9 @@ pub(super) trait Entry: Record {
         &self,
         column: &'static Column,
         is_shown: &dyn Fn(&str) -> bool,
-        world: &World<'_>,
+        context: &ViewContext<'_>,
     ) -> String {
-        let _ = (column, is_shown, world);
+        let _ = (column, is_shown, context);
         String::new()
     }
 
@@ -385,18 +398,18 @@ impl Table {
 
     /// Returns true if lines keep their order for [`HELD`], because the column sorted by changes
     /// all the time.
-    pub(super) fn holds(&self, world: &World<'_>) -> bool {
+    pub(super) fn holds(&self, context: &ViewContext<'_>) -> bool {
         let column = self.schema.column(self.order.column);
         column.is_some_and(|by| matches!(by.holds, Holds::Rate | Holds::Bits))
             && !self.empty.contains(&self.order.column)
-            && world.ended.is_none()
+            && context.ended.is_none()
     }
 
     /// Filters and sorts `lines`, and finds the selected one again.
-    pub(super) fn arrange<E: Entry>(&mut self, lines: &[E], world: &World<'_>) {
+    pub(super) fn arrange<E: Entry>(&mut self, lines: &[E], context: &ViewContext<'_>) {
         let (filter, order) = (self.filter.as_ref(), self.order);
         let fits = |line: &E| {
-            filter.is_none_or(|filter| filter.matches_shown(line, world.words))
+            filter.is_none_or(|filter| filter.matches_shown(line, context.formatter))
                 && self
                     .only
                     .is_none_or(|(column, cell)| line.cell(column) == cell)
@@ -407,10 +420,10 @@ impl Table {
             let with_column = |&number: &usize| Some((number, self.schema.column(number)?));
             empty = self.columns.iter().filter_map(with_column).collect();
         }
-        let now = world.history.shown().now;
+        let now = context.history.shown().now;
         let mut stood = self.lines.iter().zip(&self.keys);
         let held = self.sorted.filter(|(by, at)| {
-            self.holds(world)
+            self.holds(context)
                 && *by == order
                 && (*at..at.saturating_add(HELD)).contains(&now)
                 // If some lines were replaced, looking up each takes longer than sorting all.
@@ -552,10 +565,10 @@ impl Table {
         &mut self,
         lines: &[E],
         area: Rect,
-        place: &mut Place<'_, '_>,
-        world: &World<'_>,
+        canvas: &mut DrawContext<'_, '_>,
+        context: &ViewContext<'_>,
     ) {
-        let Place { frame, hits, .. } = place;
+        let DrawContext { frame, hits, .. } = canvas;
         let room = usize::from(area.height).saturating_sub(1);
         let tall = if E::TALL && self.lines.len() * 2 <= room {
             2
@@ -564,7 +577,7 @@ impl Table {
         };
         self.settle(room / tall);
         let visible: Vec<&E> = self.visible(lines).collect();
-        let placed = self.place(&visible, area.width, world);
+        let placed = self.place(&visible, area.width, context);
         let gap = gap(area.width);
         let (mut titles, mut x) = (Vec::new(), area.x);
         for &(number, column, width) in &placed {
@@ -583,7 +596,7 @@ impl Table {
             };
             titles.push(
                 title.style(
-                    world
+                    context
                         .theme
                         .style(if sorted { Tone::Strong } else { Tone::Dim }),
                 ),
@@ -594,7 +607,7 @@ impl Table {
         let is_shown = |id: &str| placed.iter().any(|(_, column, _)| column.id == id);
         // Half a number is worse than none.
         let below = |line: &E, column, width| {
-            let text = line.below(column, &is_shown, world);
+            let text = line.below(column, &is_shown, context);
             if fit::width(&text) > width {
                 String::new()
             } else {
@@ -605,7 +618,7 @@ impl Table {
             if self.schema.is_graph(number) {
                 return vec![String::new(); visible.len()];
             }
-            let text = |line: &E, room| line.text(number, column, room, world);
+            let text = |line: &E, room| line.text(number, column, room, context);
             let mut texts: Vec<_> = visible.iter().map(|line| text(line, width)).collect();
             if is_name(column.id) {
                 fit::tell_apart(&mut texts, width, |at| text(visible[at], u16::MAX));
@@ -619,11 +632,11 @@ impl Table {
                 .zip(&texts)
                 .map(|(&(_, column, width), texts)| {
                     let text = texts[at].as_str();
-                    let style = world.style(line.tone(column.id));
+                    let style = context.style(line.tone(column.id));
                     let mut cell = Text::from(Line::styled(text, style));
                     if tall == 2 {
                         let below = below(line, column, width);
-                        cell.push_line(Line::styled(below, world.style(Tone::Dim)));
+                        cell.push_line(Line::styled(below, context.style(Tone::Dim)));
                     }
                     if column.holds.is_number() {
                         cell.right_aligned()
@@ -641,7 +654,7 @@ impl Table {
         )
         .header(Row::new(titles))
         .column_spacing(gap)
-        .row_highlight_style(world.theme.chosen());
+        .row_highlight_style(context.theme.chosen());
         let chosen = chosen.filter(|at| *at < visible.len());
         frame.render_stateful_widget(drawn, area, &mut TableState::new().with_selected(chosen));
         for (place, line) in visible.iter().enumerate() {
@@ -650,14 +663,14 @@ impl Table {
             for &(number, column, width) in &placed {
                 if self.schema.is_graph(number) {
                     let style = match chosen == Some(place) {
-                        true => world.theme.chosen(),
-                        false => world.style(line.tone(column.id)),
+                        true => context.theme.chosen(),
+                        false => context.style(line.tone(column.id)),
                     };
                     // A graph also uses the second line if it is free.
                     let is_free = below(line, column, width).is_empty();
                     let height = if is_free { tall as u16 } else { 1 };
                     let area = Rect::new(x, y, width, height);
-                    line.graph(column.id, style, frame, area, world);
+                    line.graph(column.id, style, frame, area, context);
                 }
                 x += width + gap;
             }
@@ -673,7 +686,7 @@ impl Table {
         &mut self,
         visible: &[&E],
         room: u16,
-        world: &World<'_>,
+        context: &ViewContext<'_>,
     ) -> Vec<(usize, &'static Column, u16)> {
         let fixed = self.schema.fixed.min(self.columns.len());
         let skipped = self.left.min(self.columns.len().saturating_sub(fixed + 1));
@@ -694,7 +707,7 @@ impl Table {
             let widest = if self.schema.is_graph(number) {
                 column.width
             } else {
-                let text = |line: &&E| fit::width(&line.text(number, column, room, world));
+                let text = |line: &&E| fit::width(&line.text(number, column, room, context));
                 visible.iter().map(text).max().unwrap_or(0)
             };
             let Some(seen) = self.widest.get_mut(number) else {

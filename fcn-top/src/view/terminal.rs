@@ -2,8 +2,8 @@
 
 use super::{App, Colours, Effect, Options, picture};
 use crate::new_file;
-use crate::tables::Watched;
-use crate::text::Words;
+use crate::tables::TableSource;
+use crate::text::Formatter;
 use crossterm::cursor::Show;
 use crossterm::event::{
     self, DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
@@ -39,14 +39,19 @@ const INPUTS: usize = 256;
 const PACE: u32 = 10;
 
 /// Maximum number of columns and lines drawn: a terminal may claim any size.
-const MOST: (u16, u16) = (1_000, 500);
+const MAX_SIZE: (u16, u16) = (1_000, 500);
 
 /// Shows `watched` on the terminal until the user quits, or `stop` becomes true.
 ///
 /// # Errors
 ///
 /// Standard output is not a terminal, or the terminal cannot be used.
-pub fn run(watched: &dyn Watched, options: &Options, words: &Words, stop: &AtomicBool) -> Result {
+pub fn run(
+    source: &dyn TableSource,
+    options: &Options,
+    formatter: &Formatter,
+    stop: &AtomicBool,
+) -> Result {
     if !io::stdout().is_terminal() {
         return Err(Failure::usage("standard output is no terminal")
             .and("the screen needs one; without it use --report, --json, --jsonl or --csv"));
@@ -59,8 +64,8 @@ pub fn run(watched: &dyn Watched, options: &Options, words: &Words, stop: &Atomi
     }
     let options = options.with_environment(|name| std::env::var(name).ok());
     let mut screen = Screen::enter().map_err(|error| unusable(&error))?;
-    let mut app = App::new(&options, words);
-    let done = screen.show(&mut app, watched, &options, stop);
+    let mut app = App::new(&options, formatter);
+    let done = screen.show(&mut app, source, &options, stop);
     let broken = screen.broken.load(Ordering::Relaxed);
     drop(screen);
     if broken {
@@ -177,7 +182,7 @@ impl Screen {
     fn show(
         &mut self,
         app: &mut App<'_>,
-        watched: &dyn Watched,
+        source: &dyn TableSource,
         options: &Options,
         stop: &AtomicBool,
     ) -> io::Result<()> {
@@ -192,14 +197,14 @@ impl Screen {
             let renews = began >= due || shown != Some(wanted);
             if renews {
                 // After the end of input nothing changes.
-                let ended = watched.ended();
+                let ended = source.ended();
                 if ended.is_none() || shown != Some(wanted) || !app.has_ended() {
-                    app.let_go();
-                    app.update(watched.tables(wanted));
+                    app.drop_rows();
+                    app.update(source.tables(wanted));
                 }
                 app.ended(ended);
                 shown = Some(wanted);
-                app.detail(watched.details(&app.wanted_details()));
+                app.detail(source.details(&app.wanted_details()));
             }
             if broken.load(Ordering::Relaxed) {
                 break;
@@ -229,7 +234,7 @@ impl Screen {
                         let done = self.picture(app, options.colours, &to);
                         app.wrote(&to, done);
                     }
-                    Effect::Export { row, to } => app.exported(&to, watched.export(row, &to)),
+                    Effect::Export { row, to } => app.exported(&to, source.export(row, &to)),
                     Effect::Write { text, to } => {
                         let written = new_file::write(&to, &text.octets);
                         app.wrote(&to, written.map(|()| text.lines));
@@ -257,7 +262,7 @@ fn clear(terminal: &mut Terminal<CrosstermBackend<Stdout>>) -> io::Result<()> {
 /// Returns the part of the terminal that is drawn on.
 fn area(terminal: &Terminal<CrosstermBackend<Stdout>>) -> io::Result<Rect> {
     let size = terminal.size()?;
-    let (columns, lines) = MOST;
+    let (columns, lines) = MAX_SIZE;
     Ok(Rect::new(
         0,
         0,

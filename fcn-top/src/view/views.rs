@@ -1,10 +1,10 @@
 //! The interface of views, and messages for empty tables.
 
+use super::context::{Course, ViewContext, Written};
 use super::graph::bars;
-use super::hits::Place;
+use super::hits::DrawContext;
 use super::table::{Entry, Table, shortened};
 use super::theme::Tone;
-use super::world::{Course, World, Written};
 use super::{Format, Tab, fit};
 use crate::record::{Cell, EventRecord};
 use crate::tables::{Detail, WantedDetails};
@@ -33,7 +33,7 @@ pub(super) enum TableId {
 
 /// Target of opening a line.
 #[derive(Debug)]
-pub(super) enum Opened {
+pub(super) enum OpenTarget {
     Tab(Tab),
     /// The QPs with this value in that column.
     Qps(&'static str, Cell<'static>),
@@ -50,19 +50,24 @@ pub(super) trait View {
     fn table_id(&self) -> TableId;
 
     /// Filters and sorts the table again.
-    fn arrange(&mut self, table: &mut Table, world: &World<'_>);
+    fn arrange(&mut self, table: &mut Table, context: &ViewContext<'_>);
 
     /// Draws the view.
-    fn draw(&mut self, table: &mut Table, place: &mut Place<'_, '_>, world: &World<'_>);
+    fn draw(
+        &mut self,
+        table: &mut Table,
+        canvas: &mut DrawContext<'_, '_>,
+        context: &ViewContext<'_>,
+    );
 
     /// Requests the time series that it draws.
-    fn details(&self, table: &Table, world: &World<'_>, wanted: &mut WantedDetails) {
-        let _ = (table, world, wanted);
+    fn details(&self, table: &Table, context: &ViewContext<'_>, wanted: &mut WantedDetails) {
+        let _ = (table, context, wanted);
     }
 
     /// Returns the target of the selected line.
-    fn enter(&mut self, table: &mut Table, world: &World<'_>) -> Option<Opened> {
-        let _ = (table, world);
+    fn enter(&mut self, table: &mut Table, context: &ViewContext<'_>) -> Option<OpenTarget> {
+        let _ = (table, context);
         None
     }
 
@@ -72,13 +77,13 @@ pub(super) trait View {
     }
 
     /// Handles a key specific to this view; returns true if it is one.
-    fn key(&mut self, code: KeyCode, world: &World<'_>) -> bool {
-        let _ = (code, world);
+    fn key(&mut self, code: KeyCode, context: &ViewContext<'_>) -> bool {
+        let _ = (code, context);
         false
     }
 
     /// Exports the lines shown.
-    fn text(&self, table: &Table, world: &World<'_>, format: Format) -> Written;
+    fn text(&self, table: &Table, context: &ViewContext<'_>, format: Format) -> Written;
 
     /// Returns the description for the help.
     fn about(&self) -> &'static str;
@@ -103,22 +108,22 @@ pub(super) fn draw<'l, E: Entry>(
     table: &mut Table,
     lines: &'l [E],
     nothing: Option<&str>,
-    place: &mut Place<'_, '_>,
+    canvas: &mut DrawContext<'_, '_>,
     [area, beside]: [Rect; 2],
-    world: &World<'_>,
+    context: &ViewContext<'_>,
 ) -> Option<&'l E> {
-    table.draw(lines, area, place, world);
+    table.draw(lines, area, canvas, context);
     if table.lines.is_empty() {
-        say(&empty(nothing, table, world), area, place.frame, world);
+        say(&empty(nothing, table, context), area, canvas.frame, context);
     }
     table.current(lines).filter(|_| !beside.is_empty())
 }
 
 /// Returns why there are no lines, and what to do.
-pub(super) fn empty(nothing: Option<&str>, table: &Table, world: &World<'_>) -> String {
-    let packets = world.history.shown().totals.packets;
+pub(super) fn empty(nothing: Option<&str>, table: &Table, context: &ViewContext<'_>) -> String {
+    let packets = context.history.shown().totals.packets;
     let seen = counted(packets, "packet");
-    match (nothing, world.ended.is_some(), packets) {
+    match (nothing, context.ended.is_some(), packets) {
         _ if table.all > 0 && table.filters() => format!(
             "The filter lets nothing of {} pass. Change it with /, or drop it with Esc.",
             counted(table.all as u64, "line")
@@ -134,7 +139,7 @@ pub(super) fn empty(nothing: Option<&str>, table: &Table, world: &World<'_>) -> 
 }
 
 /// Draws a text in the middle of a free area.
-pub(super) fn say(text: &str, area: Rect, frame: &mut Frame<'_>, world: &World<'_>) {
+pub(super) fn say(text: &str, area: Rect, frame: &mut Frame<'_>, context: &ViewContext<'_>) {
     let room = area.width.saturating_sub(4).min(72);
     let lines: Vec<Line<'_>> = fit::wrapped(text, room)
         .into_iter()
@@ -147,7 +152,7 @@ pub(super) fn say(text: &str, area: Rect, frame: &mut Frame<'_>, world: &World<'
     ]));
     frame.render_widget(
         Paragraph::new(lines)
-            .style(world.style(Tone::Plain))
+            .style(context.style(Tone::Plain))
             .centered(),
         area,
     );
@@ -158,14 +163,14 @@ pub(super) fn headed(
     title: impl Into<Line<'static>>,
     area: Rect,
     frame: &mut Frame<'_>,
-    world: &World<'_>,
+    context: &ViewContext<'_>,
 ) -> Rect {
     let title = title.into().to_string();
     let title = fit::end(&title, area.width).into_owned();
-    let title = Line::styled(title, world.style(Tone::Strong));
+    let title = Line::styled(title, context.style(Tone::Strong));
     let block = Block::new()
         .borders(Borders::TOP)
-        .border_style(world.style(Tone::Dim))
+        .border_style(context.style(Tone::Dim))
         .title(title);
     let within = block.inner(area);
     frame.render_widget(block, area);
@@ -190,8 +195,8 @@ pub(super) fn tell(mut text: Text<'static>, area: Rect, frame: &mut Frame<'_>) {
 
 /// Draws a placeholder for time series that have not arrived yet, to distinguish them from empty
 /// ones.
-pub(super) fn pending(frame: &mut Frame<'_>, area: Rect, world: &World<'_>) {
-    frame.render_widget(world.span("…", Tone::Dim), area);
+pub(super) fn pending(frame: &mut Frame<'_>, area: Rect, context: &ViewContext<'_>) {
+    frame.render_widget(context.span("…", Tone::Dim), area);
 }
 
 /// Draws the bars of a small graph of a series.
@@ -201,19 +206,19 @@ pub(super) fn course_bars(
     style: Style,
     frame: &mut Frame<'_>,
     area: Rect,
-    world: &World<'_>,
+    context: &ViewContext<'_>,
 ) {
     match series {
-        Some(series) if !world.reaches_back(series) => {
-            frame.render_widget(world.span(NOTHING, Tone::Dim), area);
+        Some(series) if !context.reaches_back(series) => {
+            frame.render_widget(context.span(NOTHING, Tone::Dim), area);
         }
         Some(series) => bars(
-            &world.trend(series, what, area.width),
+            &context.trend(series, what, area.width),
             |_| style,
             frame,
             area,
         ),
-        None => pending(frame, area, world),
+        None => pending(frame, area, context),
     }
 }
 
@@ -239,7 +244,7 @@ pub(super) fn in_columns<const N: usize>(
 pub(super) fn labelled(
     lines: Vec<(&'static str, String, Tone)>,
     room: u16,
-    world: &World<'_>,
+    context: &ViewContext<'_>,
 ) -> Text<'static> {
     let label = lines
         .iter()
@@ -252,8 +257,8 @@ pub(super) fn labelled(
         parts.into_iter().enumerate().map(move |(part, text)| {
             let name = if part == 0 { name } else { "" };
             Line::from(vec![
-                world.span(format!("{name:<0$}", usize::from(label)), Tone::Dim),
-                world.span(text, tone),
+                context.span(format!("{name:<0$}", usize::from(label)), Tone::Dim),
+                context.span(text, tone),
             ])
         })
     });

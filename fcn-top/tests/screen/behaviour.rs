@@ -5,14 +5,14 @@ use super::{click, picture, place, press, seen, text, typed};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
 use fcn_top::record::{EventRecord, QpRecord, RowId};
 use fcn_top::tables::{Details, Tables, TrafficStep, WantedDetails};
-use fcn_top::text::Words;
+use fcn_top::text::Formatter;
 use fcn_top::view::{App, Effect, Format, Options, Tab};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use std::path::{Path, PathBuf};
 
-fn busy(words: &Words) -> App<'_> {
-    let mut app = App::new(&Options::default(), words);
+fn busy(formatter: &Formatter) -> App<'_> {
+    let mut app = App::new(&Options::default(), formatter);
     app.update(incast(20));
     app
 }
@@ -45,8 +45,8 @@ fn chosen(app: &mut App<'_>) -> Option<(u16, String)> {
 
 #[test]
 fn a_selected_row_stays_selected_while_the_order_changes() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     assert_eq!(chosen(&mut app), None);
     typed(&mut app, "jjjj");
     let (y, line) = chosen(&mut app).unwrap();
@@ -81,8 +81,8 @@ fn a_selected_row_stays_selected_while_the_order_changes() {
 
 #[test]
 fn the_selected_row_stays_visible_and_the_wheel_leaves_it() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
     let one = tables.qps[0].1.clone();
     tables.qps = (0..1000)
@@ -130,8 +130,8 @@ fn the_selected_row_stays_visible_and_the_wheel_leaves_it() {
 
 #[test]
 fn sorting_by_keys_mouse_and_list() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     assert!(seen(&mut app).contains("by notified ▼"));
     typed(&mut app, ">>");
     assert!(seen(&mut app).contains("by smoothed rate ▼"));
@@ -168,9 +168,9 @@ fn sorting_by_keys_mouse_and_list() {
 
 #[test]
 fn sorting_by_a_hidden_column_keeps_the_important_ones() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     for (width, height) in [(80, 24), (100, 30), (132, 24), (132, 40), (200, 50)] {
-        let mut app = busy(&words);
+        let mut app = busy(&formatter);
         let _ = picture(&mut app, width, height);
         typed(&mut app, ">");
         let seen = text(&picture(&mut app, width, height));
@@ -181,7 +181,7 @@ fn sorting_by_a_hidden_column_keeps_the_important_ones() {
         let is_whole = heading.contains("findings");
         assert_ne!(seen.contains(" more column"), is_whole, "{seen}");
         // From the list as well.
-        let mut app = busy(&words);
+        let mut app = busy(&formatter);
         typed(&mut app, "sj");
         press(&mut app, KeyCode::Enter);
         let listed = text(&picture(&mut app, width, height));
@@ -191,8 +191,8 @@ fn sorting_by_a_hidden_column_keeps_the_important_ones() {
 
 #[test]
 fn a_filter_applies_while_typed() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     assert_eq!(lines(&mut app).len(), 13);
     typed(&mut app, "/kind=cnp");
     assert_eq!(lines(&mut app).len(), 8);
@@ -240,8 +240,8 @@ fn a_filter_applies_while_typed() {
 
 #[test]
 fn a_pause_freezes_the_screen_and_shows_its_duration() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     let before = lines(&mut app);
     typed(&mut app, "p");
     // At once, with the tables that the view did not show.
@@ -275,8 +275,8 @@ fn a_pause_freezes_the_screen_and_shows_its_duration() {
 
 #[test]
 fn a_paused_screen_does_not_change() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     let below_tabs = |app: &mut App<'_>, second: u64| {
         let details = sample::details(&app.wanted_details(), START + second * SECOND);
         let seen = seen_with(app, &details);
@@ -304,8 +304,8 @@ fn a_paused_screen_does_not_change() {
 
 #[test]
 fn it_goes_back_in_time() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     // Before and at the first packet, there was nothing to show.
     app.update(Tables::default());
     for second in [0, 1, 2, 4] {
@@ -341,8 +341,8 @@ fn it_goes_back_in_time() {
 
 #[test]
 fn an_earlier_moment_has_its_own_events() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     typed(&mut app, "5");
     let at = |second: u64| {
         let mut tables = incast(20 + second);
@@ -391,9 +391,9 @@ fn an_earlier_moment_has_its_own_events() {
 
 #[test]
 fn the_flow_of_a_frozen_moment_shows_nothing_later() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     for stands in ["p", "[[["] {
-        let mut app = App::new(&Options::default(), &words);
+        let mut app = App::new(&Options::default(), &formatter);
         for second in 9..15 {
             app.update(incast(second));
         }
@@ -424,8 +424,8 @@ fn the_flow_of_a_frozen_moment_shows_nothing_later() {
 
 #[test]
 fn a_missing_earlier_moment_is_reported() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     app.ended(Some("end of a.pcap".to_owned()));
     for key in ["[", "{", "("] {
         assert!(!seen(&mut app).contains("[ back"));
@@ -441,8 +441,8 @@ fn a_missing_earlier_moment_is_reported() {
 
 #[test]
 fn only_shown_tables_are_requested() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     let wanted = app.wanted();
     assert!(
         wanted.qps
@@ -467,8 +467,8 @@ fn only_shown_tables_are_requested() {
 
 #[test]
 fn enter_opens_and_escape_returns() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     typed(&mut app, "jjj");
     press(&mut app, KeyCode::Enter);
     let pic = seen(&mut app);
@@ -517,8 +517,8 @@ fn enter_opens_and_escape_returns() {
 
 #[test]
 fn exports_ask_for_a_name_and_report_the_result() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     typed(&mut app, "2x");
     assert!(seen(&mut app).contains("choose a row"));
     // The first is explained without a selection.
@@ -588,8 +588,8 @@ fn exports_ask_for_a_name_and_report_the_result() {
 
 #[test]
 fn columns_are_selected_and_moved() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     assert!(
         seen(&mut app)
             .lines()
@@ -631,7 +631,7 @@ fn columns_are_selected_and_moved() {
 
 #[test]
 fn empty_columns_are_hidden_unless_requested() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     let mut tables = incast(20);
     let (_, mut one) = tables.qps[1].clone();
     (one.level_max, one.queue_max) = (None, None);
@@ -640,7 +640,7 @@ fn empty_columns_are_hidden_unless_requested() {
     // The last of all shown lines, none of which is on the screen.
     tables.qps[1_999].1.level_max = Some(3);
     tables.qps[1_999].1.rate_1s = Some(0.1);
-    let mut app = App::new(&Options::default(), &words);
+    let mut app = App::new(&Options::default(), &formatter);
     app.update(tables);
     let heading = text(&picture(&mut app, 300, 40));
     let heading = heading.lines().nth(7).unwrap();
@@ -662,9 +662,9 @@ fn empty_columns_are_hidden_unless_requested() {
 
 #[test]
 fn the_header_takes_at_most_a_quarter_of_the_height() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     for height in 10..=80 {
-        let mut app = busy(&words);
+        let mut app = busy(&formatter);
         let picture = text(&picture(&mut app, 80, height));
         let head = picture
             .lines()
@@ -679,8 +679,8 @@ fn the_header_takes_at_most_a_quarter_of_the_height() {
 
 #[test]
 fn the_graph_at_the_top_has_its_scale_at_every_height() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     for (width, height) in [
         (80, 20),
         (80, 24),
@@ -711,7 +711,7 @@ fn the_graph_at_the_top_has_its_scale_at_every_height() {
 
 #[test]
 fn a_short_file_has_counts_in_place_of_rates() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     let mut tables = incast(20);
     tables.started = Some(tables.now - SECOND / 3);
     tables.rate_1s = None;
@@ -724,7 +724,7 @@ fn a_short_file_has_counts_in_place_of_rates() {
     for point in &mut tables.points {
         (point.rate_now, point.rate_1s, point.rate_10s) = (None, None, None);
     }
-    let mut app = App::new(&Options::default(), &words);
+    let mut app = App::new(&Options::default(), &formatter);
     app.update(tables);
     let qps = seen(&mut app);
     assert!(
@@ -746,13 +746,13 @@ fn a_short_file_has_counts_in_place_of_rates() {
 
 #[test]
 fn options_apply_and_invalid_ones_are_reported() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     let options = Options {
         order: "total".to_owned(),
         filter: "cnp".to_owned(),
         ..Options::default()
     };
-    let mut app = App::new(&options, &words);
+    let mut app = App::new(&options, &formatter);
     app.update(incast(20));
     let pic = seen(&mut app);
     assert!(
@@ -763,19 +763,19 @@ fn options_apply_and_invalid_ones_are_reported() {
         order: "-nothing".to_owned(),
         ..Options::default()
     };
-    assert!(seen(&mut App::new(&options, &words)).contains("no column `nothing`"));
+    assert!(seen(&mut App::new(&options, &formatter)).contains("no column `nothing`"));
 }
 
 #[test]
 fn help_is_available_everywhere_and_scrolls() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     for view in Tab::ALL {
         let mut app = App::new(
             &Options {
                 view,
                 ..Options::default()
             },
-            &words,
+            &formatter,
         );
         app.update(incast(20));
         press(&mut app, KeyCode::F(1));
@@ -793,7 +793,7 @@ fn help_is_available_everywhere_and_scrolls() {
     }
     // Ctrl-C quits from everywhere.
     for keys in ["?", "/", "s", "jx"] {
-        let mut app = busy(&words);
+        let mut app = busy(&formatter);
         typed(&mut app, keys);
         app.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
         assert_eq!(app.effects(), [Effect::Quit]);
@@ -802,8 +802,8 @@ fn help_is_available_everywhere_and_scrolls() {
 
 #[test]
 fn notifications_of_a_flow_can_be_stepped_through_and_zoomed() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     press(&mut app, KeyCode::Enter);
     assert!(seen(&mut app).contains("20.0 s"));
     let bar = |app: &mut App<'_>, what: &str| -> String {
@@ -870,8 +870,8 @@ fn seen_with(app: &mut App<'_>, details: &Details) -> String {
 
 #[test]
 fn notifications_are_marked_after_their_packets_were_dropped() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     press(&mut app, KeyCode::Enter);
     let mut details = sample::details(&app.wanted_details(), START + 20 * SECOND);
     // Each step has one, according to the sums; three are remembered individually.
@@ -899,8 +899,8 @@ fn notifications_are_marked_after_their_packets_were_dropped() {
 
 #[test]
 fn samples_have_no_time_series() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
     change(&mut tables, |rows| {
         rows.truncate(1);
@@ -938,8 +938,8 @@ fn samples_have_no_time_series() {
 
 #[test]
 fn samples_of_several_capture_points_are_not_added_up() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
     change(&mut tables, |rows| {
         let (_, one) = rows[0].clone();
@@ -971,8 +971,8 @@ fn samples_of_several_capture_points_are_not_added_up() {
 
 #[test]
 fn estimated_totals_are_marked_at_every_size() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
     tables.points.truncate(1);
     let point = &mut tables.points[0];
@@ -989,9 +989,9 @@ fn estimated_totals_are_marked_at_every_size() {
 
 #[test]
 fn shortened_capture_points_and_addresses_stay_distinct() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     for (place, sender) in [(true, false), (false, true)] {
-        let mut app = App::new(&Options::default(), &words);
+        let mut app = App::new(&Options::default(), &formatter);
         let mut tables = incast(20);
         change(&mut tables, |rows| {
             let (_, one) = rows[0].clone();
@@ -1026,7 +1026,7 @@ fn shortened_capture_points_and_addresses_stay_distinct() {
 
 #[test]
 fn rows_differing_by_capture_point_show_it_at_every_width() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     let (long, short) = (["leaf1:s1", "leaf1:spine1"], ["eth0", "eth1"]);
     for (places, sampled, width) in [
         (long, None, 80),
@@ -1035,7 +1035,7 @@ fn rows_differing_by_capture_point_show_it_at_every_width() {
         (long, Some(4), 132),
         (short, None, 132),
     ] {
-        let mut app = App::new(&Options::default(), &words);
+        let mut app = App::new(&Options::default(), &formatter);
         let mut tables = incast(20);
         change(&mut tables, |rows| {
             let (_, one) = rows[0].clone();
@@ -1063,15 +1063,15 @@ fn rows_differing_by_capture_point_show_it_at_every_width() {
         }
     }
     // For other rows it is only the first capture point.
-    let mut app = busy(&words);
+    let mut app = busy(&formatter);
     assert!(!text(&picture(&mut app, 300, 80)).contains("seen on"));
 }
 
 #[test]
 fn a_matrix_of_some_rows_is_not_shown() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     for (rows, shown) in [(256, true), (257, false)] {
-        let mut app = App::new(&Options::default(), &words);
+        let mut app = App::new(&Options::default(), &formatter);
         let mut tables = incast(20);
         change(&mut tables, |all| {
             let (_, one) = all[0].clone();
@@ -1092,8 +1092,8 @@ fn a_matrix_of_some_rows_is_not_shown() {
 
 #[test]
 fn a_matrix_counts_packets_of_several_capture_points_once() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
     change(&mut tables, |rows| {
         let (_, one) = rows[0].clone();
@@ -1129,13 +1129,13 @@ fn a_matrix_counts_packets_of_several_capture_points_once() {
 
 #[test]
 fn the_flow_follows_the_first_row_until_the_user_moves() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     let options = Options {
         view: Tab::Flow,
         ..Options::default()
     };
     for (keys, row) in [("", 3), ("j", 1), ("+", 9)] {
-        let mut app = App::new(&options, &words);
+        let mut app = App::new(&options, &formatter);
         app.update(incast(20));
         assert_eq!(app.wanted_details().packets, Some(RowId(9)));
         typed(&mut app, keys);
@@ -1148,9 +1148,9 @@ fn the_flow_follows_the_first_row_until_the_user_moves() {
 
 #[test]
 fn the_flow_is_the_first_row_without_a_selection() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     for keys in ["3<<3", "31<3", "31j<3", "3j<<3"] {
-        let mut app = busy(&words);
+        let mut app = busy(&formatter);
         for key in keys.chars() {
             match key {
                 '<' => press(&mut app, KeyCode::Esc),
@@ -1161,7 +1161,7 @@ fn the_flow_is_the_first_row_without_a_selection() {
         assert!(seen(&mut app).contains("Verdict "), "{keys}");
     }
     // Rows that are filtered out still exist.
-    let mut app = busy(&words);
+    let mut app = busy(&formatter);
     typed(&mut app, "/nothing at all");
     press(&mut app, KeyCode::Enter);
     typed(&mut app, "3");
@@ -1174,8 +1174,8 @@ fn the_flow_is_the_first_row_without_a_selection() {
 
 #[test]
 fn a_notification_at_the_epoch_can_be_selected() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
     (tables.now, tables.started) = (5_000, Some(0));
     app.update(tables);
@@ -1190,8 +1190,8 @@ fn a_notification_at_the_epoch_can_be_selected() {
 
 #[test]
 fn the_chart_follows_the_selected_notification() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
     tables.now = START + 7_200 * SECOND;
     change(&mut tables, |rows| {
@@ -1220,8 +1220,8 @@ fn the_chart_follows_the_selected_notification() {
 
 #[test]
 fn all_graphs_start_at_the_first_packet() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
     tables.started = Some(START + 15 * SECOND);
     let mut details = sample::details(&app.wanted_details(), tables.now);
@@ -1240,8 +1240,8 @@ fn all_graphs_start_at_the_first_packet() {
 
 #[test]
 fn data_and_marks_in_the_header_cover_the_last_second() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut head = |data, data_rate, ce_1s| {
         let mut tables = incast(20);
         (tables.totals.data, tables.totals.ce) = (data, data / 4);
@@ -1273,8 +1273,8 @@ fn data_and_marks_in_the_header_cover_the_last_second() {
 
 #[test]
 fn rates_cover_only_captured_time() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     press(&mut app, KeyCode::Enter);
     assert!(seen(&mut app).contains("1,234 over 1 s, 990 over 10 s, 1,300 in the busiest second"));
     let mut tables = incast(20);
@@ -1291,8 +1291,8 @@ fn rates_cover_only_captured_time() {
 
 #[test]
 fn lines_keep_their_order_for_some_seconds() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     // The columns between the time series and the verdict do not depend on the rate.
     let senders = |app: &mut App<'_>| -> Vec<String> {
         let sender = |line: &String| line.chars().skip(30).take(20).collect();
@@ -1324,14 +1324,14 @@ fn lines_keep_their_order_for_some_seconds() {
 
 #[test]
 fn notes_are_not_counted_as_problems() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     for (findings, badge) in [
         ([9, 0, 0], "9 notes (5)"),
         ([9, 2, 0], "2 warnings (5)"),
         ([9, 0, 1], "1 error (5)"),
         ([0, 0, 0], "no findings"),
     ] {
-        let mut app = busy(&words);
+        let mut app = busy(&formatter);
         let mut tables = incast(21);
         tables.totals.findings = findings;
         app.update(tables);
@@ -1342,14 +1342,14 @@ fn notes_are_not_counted_as_problems() {
 
 #[test]
 fn without_violations_the_number_of_checked_rules_is_shown() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     let checked = "checked: 70 of 78 rules; not all: give --able, give --trust";
     let options = Options {
         view: Tab::Events,
         checked: checked.to_owned(),
         ..Options::default()
     };
-    let mut app = App::new(&options, &words);
+    let mut app = App::new(&options, &formatter);
     let mut tables = incast(20);
     (tables.rules, tables.events) = (Vec::new(), Vec::new());
     tables.totals.packets = 5;
@@ -1365,8 +1365,8 @@ fn without_violations_the_number_of_checked_rules_is_shown() {
 
 #[test]
 fn a_masked_screen_hides_the_filter() {
-    let words = Words::masked();
-    let mut app = busy(&words);
+    let formatter = Formatter::masked();
+    let mut app = busy(&formatter);
     typed(&mut app, "/sender=10.0.1.11");
     press(&mut app, KeyCode::Enter);
     let shown = seen(&mut app);
@@ -1378,8 +1378,8 @@ fn a_masked_screen_hides_the_filter() {
 
 #[test]
 fn the_header_labels_its_numbers() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     let mut tables = sample::lossy(20);
     tables.totals.notifications = [1, 0, 0, 0, 0];
     tables.totals.findings = [0; 3];
@@ -1418,7 +1418,7 @@ fn the_header_labels_its_numbers() {
 
 #[test]
 fn a_terminal_without_unicode_gets_ascii() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     for view in Tab::ALL {
         for keys in ["", "?", "c", "j"] {
             let options = Options {
@@ -1426,7 +1426,7 @@ fn a_terminal_without_unicode_gets_ascii() {
                 ascii: true,
                 ..Options::default()
             };
-            let mut app = App::new(&options, &words);
+            let mut app = App::new(&options, &formatter);
             app.update(incast(20));
             typed(&mut app, keys);
             let seen = seen(&mut app);
@@ -1440,8 +1440,8 @@ fn a_terminal_without_unicode_gets_ascii() {
 
 #[test]
 fn a_picture_and_a_suspension_are_requested() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     typed(&mut app, "P");
     assert!(seen(&mut app).contains("fcn-top-qps.svg"));
     press(&mut app, KeyCode::Enter);
@@ -1455,8 +1455,8 @@ fn a_picture_and_a_suspension_are_requested() {
 
 #[test]
 fn repeating_events_show_their_last_time() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     press(&mut app, KeyCode::Char('5'));
     typed(&mut app, "jj");
     let rules = seen(&mut app);
@@ -1478,8 +1478,8 @@ fn repeating_events_show_their_last_time() {
 
 #[test]
 fn long_queues_of_a_node_are_separate_numbers() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
     for hop in &mut tables.hops {
         (hop.queue, hop.queue_max) = (Some(1_572_864), Some(1_572_864));
@@ -1494,8 +1494,8 @@ fn long_queues_of_a_node_are_separate_numbers() {
 
 #[test]
 fn current_values_are_marked_at_an_earlier_moment() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     for second in 0..4 {
         app.update(incast(second));
     }
@@ -1522,8 +1522,8 @@ fn current_values_are_marked_at_an_earlier_moment() {
 #[test]
 fn dates_other_than_the_first_packets_are_shown() {
     const DAY: u64 = 86_400 * SECOND;
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
     assert!(!seen(&mut app).contains("2025-"));
     tables.now += 2 * DAY;
@@ -1552,8 +1552,8 @@ fn dates_other_than_the_first_packets_are_shown() {
 
 #[test]
 fn truncated_panels_are_marked() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
     tables.rules.clear();
     tables.events.drain(..1);
@@ -1585,8 +1585,8 @@ fn truncated_panels_are_marked() {
 
 #[test]
 fn addresses_take_precedence_over_bars() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
     change(&mut tables, |rows| {
         for (number, (_, row)) in (0..).zip(rows) {
@@ -1619,8 +1619,8 @@ fn addresses_take_precedence_over_bars() {
 
 #[test]
 fn unknown_notifiers_are_not_reported_as_none() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
     change(&mut tables, |rows| rows[0].1.notifiers = 5);
     tables.points[3].flows = 0;
@@ -1646,8 +1646,8 @@ fn unknown_notifiers_are_not_reported_as_none() {
 
 #[test]
 fn pending_time_series_are_not_shown_as_empty() {
-    let words = Words::default();
-    let mut app = busy(&words);
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
     let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
     for (view, pending) in [("1", 13), ("2", 4), ("3", 1)] {
         typed(&mut app, view);
@@ -1667,8 +1667,8 @@ fn pending_time_series_are_not_shown_as_empty() {
 
 /// Returns a screen that has shown five minutes replayed fast, at the oldest remembered moment or
 /// that far back, and its time series, of which little more than the last two minutes are kept.
-fn long_ago<'w>(words: &'w Words, back: &str) -> (App<'w>, Details) {
-    let mut app = App::new(&Options::default(), words);
+fn long_ago<'w>(formatter: &'w Formatter, back: &str) -> (App<'w>, Details) {
+    let mut app = App::new(&Options::default(), formatter);
     for second in (0..=300).step_by(10) {
         app.update(incast(second));
     }
@@ -1688,8 +1688,8 @@ fn long_ago<'w>(words: &'w Words, back: &str) -> (App<'w>, Details) {
 
 #[test]
 fn dropped_data_is_not_reported_as_absent() {
-    let words = Words::default();
-    let (mut app, details) = long_ago(&words, "(3");
+    let formatter = Formatter::default();
+    let (mut app, details) = long_ago(&formatter, "(3");
     let seen = seen_with(&mut app, &details);
     assert!(seen.contains("FROZEN -4 min 40 s"), "{seen}");
     for part in ["\nNotifications", "\nData"] {
@@ -1702,8 +1702,8 @@ fn dropped_data_is_not_reported_as_absent() {
 
 #[test]
 fn the_graph_at_the_top_begins_with_the_kept_data() {
-    let words = Words::default();
-    let (mut app, details) = long_ago(&words, "{{{");
+    let formatter = Formatter::default();
+    let (mut app, details) = long_ago(&formatter, "{{{");
     let seen = seen_with(&mut app, &details);
     assert!(seen.contains("FROZEN -30 s"), "{seen}");
     // 106 s of two minutes.
@@ -1714,8 +1714,8 @@ fn the_graph_at_the_top_begins_with_the_kept_data() {
 
 #[test]
 fn time_series_at_an_earlier_moment_reach_its_end() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     for second in 0..=60 {
         app.update(incast(second));
     }
@@ -1746,8 +1746,8 @@ fn time_series_at_an_earlier_moment_reach_its_end() {
 
 #[test]
 fn later_notifiers_are_not_shown_at_an_earlier_moment() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     for second in 0..20 {
         app.update(incast(second));
     }
@@ -1768,8 +1768,8 @@ fn later_notifiers_are_not_shown_at_an_earlier_moment() {
 
 #[test]
 fn a_pause_before_the_end_does_not_show_it() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     app.update(incast(20));
     typed(&mut app, "p");
     app.update(incast(20));
@@ -1784,8 +1784,8 @@ fn a_pause_before_the_end_does_not_show_it() {
 
 #[test]
 fn evicted_notifiers_are_reported_beside_those_kept() {
-    let words = Words::default();
-    let mut app = App::new(&Options::default(), &words);
+    let formatter = Formatter::default();
+    let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
     tables.totals.points_evicted = 90_625;
     app.update(tables);
@@ -1796,7 +1796,7 @@ fn evicted_notifiers_are_reported_beside_those_kept() {
 
 #[test]
 fn rows_of_one_flow_are_distinct_on_the_smallest_screen() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     let rows = |change_one: &dyn Fn(&mut QpRecord, u64)| {
         let mut tables = incast(20);
         change(&mut tables, |rows| {
@@ -1824,7 +1824,7 @@ fn rows_of_one_flow_are_distinct_on_the_smallest_screen() {
         }
     });
     for tables in [by_kind, by_qp, by_both] {
-        let mut app = App::new(&Options::default(), &words);
+        let mut app = App::new(&Options::default(), &formatter);
         app.update(tables);
         let seen = text(&picture(&mut app, 40, 10));
         let rows: Vec<_> = seen.lines().skip(3).take(3).collect();

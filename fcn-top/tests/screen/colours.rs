@@ -4,7 +4,7 @@
 use super::sample::{incast, lossy};
 use super::{picture, press, text, typed};
 use crossterm::event::KeyCode;
-use fcn_top::text::Words;
+use fcn_top::text::Formatter;
 use fcn_top::view::{App, Colours, Options, Tab};
 use ratatui::style::{Color, Modifier};
 
@@ -54,7 +54,7 @@ fn contrast(text: Color, ground: &[u8; 3]) -> f64 {
 
 #[test]
 fn colours_are_readable_and_backgrounds_are_only_in_bars() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     for colours in ALL {
         for view in Tab::ALL {
             for keys in ["", "j", "?", "s", "c", "/x=", "p", "x"] {
@@ -64,7 +64,7 @@ fn colours_are_readable_and_backgrounds_are_only_in_bars() {
                         colours,
                         ..Options::default()
                     },
-                    &words,
+                    &formatter,
                 );
                 app.update(lossy(20));
                 typed(&mut app, keys);
@@ -93,7 +93,7 @@ fn colours_are_readable_and_backgrounds_are_only_in_bars() {
 
 #[test]
 fn drops_stand_out() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     for (colours, fg) in [
         (Colours::Dark, Color::Indexed(203)),
         (Colours::Light, Color::Indexed(160)),
@@ -105,7 +105,7 @@ fn drops_stand_out() {
                 colours,
                 ..Options::default()
             },
-            &words,
+            &formatter,
         );
         app.update(lossy(20));
         let lost = cell_at(&mut app, "drops");
@@ -119,14 +119,14 @@ fn drops_stand_out() {
 
 #[test]
 fn only_the_selected_line_is_reversed() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     for colours in ALL {
         let mut app = App::new(
             &Options {
                 colours,
                 ..Options::default()
             },
-            &words,
+            &formatter,
         );
         app.update(incast(20));
         press(&mut app, KeyCode::Down);
@@ -143,13 +143,13 @@ fn only_the_selected_line_is_reversed() {
 
 #[test]
 fn disobedient_senders_stand_out() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     let mut app = App::new(
         &Options {
             colours: Colours::Dark,
             ..Options::default()
         },
-        &words,
+        &formatter,
     );
     app.update(incast(20));
     assert_eq!(cell_at(&mut app, "does not").fg, Color::Indexed(203));

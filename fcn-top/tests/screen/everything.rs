@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent,
 use fcn_top::record::RowId;
 use fcn_top::record::{Answer, Evidence, InterfaceRecord, QpRecord};
 use fcn_top::tables::{Detail, Details, PastPacket, Tables, Traffic, TrafficStep, WantedDetails};
-use fcn_top::text::Words;
+use fcn_top::text::Formatter;
 use fcn_top::view::{App, Options, Tab};
 use proptest::prelude::*;
 use ratatui::Terminal;
@@ -124,7 +124,7 @@ fn details(wanted: &WantedDetails, detail: &Detail, at: &[u64]) -> Details {
         at,
         octets: at as u32,
         ce: at % 3 == 0,
-        back: at % 5 == 0,
+        reordered: at % 5 == 0,
     };
     Details {
         traffic: Traffic {
@@ -176,8 +176,8 @@ proptest! {
 
     #[test]
     fn nothing_makes_it_panic(steps in prop::collection::vec(step(), 1..60)) {
-        let words = Words::default();
-        let mut app = App::new(&Options::default(), &words);
+        let formatter = Formatter::default();
+        let mut app = App::new(&Options::default(), &formatter);
         app.update(incast(1));
         for step in steps {
             match step {
@@ -210,14 +210,14 @@ proptest! {
 
 #[test]
 fn every_size_can_be_drawn() {
-    let words = Words::default();
+    let formatter = Formatter::default();
     for view in Tab::ALL {
         let mut app = App::new(
             &Options {
                 view,
                 ..Options::default()
             },
-            &words,
+            &formatter,
         );
         app.update(incast(3));
         for keys in ["", "?", "s", "c", "/"] {

@@ -524,7 +524,7 @@ pub fn details(wanted: &WantedDetails, now: u64) -> Details {
             _ => 4_182,
         },
         ce: at % 20 == 19,
-        back: at % 200 == 7,
+        reordered: at % 200 == 7,
     });
     Details {
         traffic: Traffic {

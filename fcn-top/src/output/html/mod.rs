@@ -17,7 +17,7 @@ use crate::record::{
     QpSide, Record,
 };
 use crate::tables::{Course, FlowCourse, FlowStep, Tables};
-use crate::text::{self, Words};
+use crate::text::{self, Formatter};
 use fcn_tool::page::Page;
 use fcn_wire::{Kind, Rule};
 use serde::Serialize;
@@ -232,15 +232,19 @@ pub fn shorten(tables: &mut Tables) -> Vec<String> {
 }
 
 /// Builds the data of a page, with the selected rows.
-pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) -> Document<'t> {
+pub fn document<'t>(
+    story: &Story<'t>,
+    selection: &Selection,
+    formatter: &'t Formatter,
+) -> Document<'t> {
     let Story { header, tables, .. } = *story;
     let selection = selection.or_top(ROWS);
-    let selected = selection.apply(tables, words);
+    let selected = selection.apply(tables, formatter);
     let filters = Filters {
         frames: story.is_file,
         rows: (selected.rows.iter())
             .map(|(_, row)| {
-                row_filter(row, &header.part).filter(|_| !words.masks() && !story.by_interface)
+                row_filter(row, &header.part).filter(|_| !formatter.masks() && !story.by_interface)
             })
             .collect(),
         rules: (Rule::ALL.iter())
@@ -266,15 +270,15 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
             (CounterRecord::TABLE, CounterRecord::COLUMNS),
         ]
         .into(),
-        course: steps(story.course, since, words),
+        course: steps(story.course, since, formatter),
         differ_by_place: text::differ_by_place(selected.rows.iter().map(|(_, row)| row)),
         events_since: tables.events.iter().map(|event| since(event.at)).collect(),
         filters,
         kinds: Kind::ALL.map(|kind| (kind.id(), kind.name())),
-        know: sentences::know(story, (selected.rows.len(), selected.matched), words),
+        know: sentences::know(story, (selected.rows.len(), selected.matched), formatter),
         mean_and_peak: text::mean_and_peak(selected.rows.iter().map(|(_, row)| row)),
         made_by: format!("fcn-top {}", env!("CARGO_PKG_VERSION")),
-        names: names(story, selected.rows.iter().map(|(_, row)| row), words),
+        names: names(story, selected.rows.iter().map(|(_, row)| row), formatter),
         no_verdict: text::NO_VERDICT,
         few: text::FEW,
         points_as: (tables.points.iter())
@@ -283,17 +287,17 @@ pub fn document<'t>(story: &Story<'t>, selection: &Selection, words: &'t Words) 
         part: header
             .part
             .words()
-            .map(|part| words.text(&part).into_owned()),
-        read: read.map(|read| words.text(read).into_owned()).collect(),
+            .map(|part| formatter.text(&part).into_owned()),
+        read: read.map(|read| formatter.text(read).into_owned()).collect(),
         rows_by: (selected.rows.iter()).map(|(_, row)| by(row)).collect(),
         rows_since: (selected.rows.iter())
             .map(|(_, row)| times(row, since))
             .collect(),
         schema: STORY,
-        sentences: sentences::sentences(story, words),
-        snapshot: snapshot(tables, &selection, words),
+        sentences: sentences::sentences(story, formatter),
+        snapshot: snapshot(tables, &selection, formatter),
         time: tables.started.map_or_else(String::new, |started| {
-            let began = words.day_and_time(started);
+            let began = formatter.day_and_time(started);
             match tables.span() {
                 0 => format!("at {began}"),
                 span => format!("{} from {began}", text::span(span)),
@@ -329,19 +333,19 @@ fn times(row: &QpRecord, since: impl Fn(u64) -> i64) -> BTreeMap<&'static str, i
 fn names<'r>(
     story: &Story<'r>,
     rows: impl Iterator<Item = &'r QpRecord>,
-    words: &Words,
+    formatter: &Formatter,
 ) -> BTreeMap<String, String> {
     let Story { tables, course, .. } = *story;
     let flows = course.flows.iter();
     let flows = flows.flat_map(|flow| [flow.key.sender, flow.key.receiver]);
     let all = tables.addresses(rows).chain(flows);
-    all.map(|address| (words.exact_address(address), words.address(address)))
+    all.map(|address| (formatter.exact_address(address), formatter.address(address)))
         .filter(|(address, name)| address != name)
-        .map(|(address, name)| (address, words.text(&name).into_owned()))
+        .map(|(address, name)| (address, formatter.text(&name).into_owned()))
         .collect()
 }
 
-fn steps(course: &Course, since: impl Fn(u64) -> i64, words: &Words) -> Steps {
+fn steps(course: &Course, since: impl Fn(u64) -> i64, formatter: &Formatter) -> Steps {
     let traffic = &course.traffic;
     let of_kind = |kind: Kind| -> Vec<u32> {
         let steps = traffic.iter();
@@ -359,12 +363,12 @@ fn steps(course: &Course, since: impl Fn(u64) -> i64, words: &Words) -> Steps {
         ce: traffic.iter().map(|step| step.ce).collect(),
         octets: traffic.iter().map(|step| step.octets).collect(),
         flows: (course.flows.iter())
-            .map(|flow| self::flow(flow, since(flow.since), words))
+            .map(|flow| self::flow(flow, since(flow.since), formatter))
             .collect(),
     }
 }
 
-fn flow(flow: &FlowCourse, since: i64, words: &Words) -> Flow {
+fn flow(flow: &FlowCourse, since: i64, formatter: &Formatter) -> Flow {
     let steps = &flow.steps;
     let is_something = |step: &FlowStep| *step != FlowStep::default();
     let from = steps.iter().position(is_something).unwrap_or(0);
@@ -376,8 +380,8 @@ fn flow(flow: &FlowCourse, since: i64, words: &Words) -> Flow {
     }
     let steps = || steps.iter().skip(from);
     Flow {
-        sender: words.exact_address(flow.key.sender),
-        receiver: words.exact_address(flow.key.receiver),
+        sender: formatter.exact_address(flow.key.sender),
+        receiver: formatter.exact_address(flow.key.receiver),
         receiver_qp: flow.key.receiver_qp.get(),
         notified: flow.notified,
         since,
@@ -457,7 +461,7 @@ mod tests {
             is_file: true,
             by_interface: false,
         };
-        let (selection, words) = (Selection::default(), Words::default());
+        let (selection, words) = (Selection::default(), Formatter::default());
         serde_json::to_value(document(&story, &selection, &words)).unwrap()
     }
 
@@ -466,8 +470,8 @@ mod tests {
         let (tables, course) = (sample::tables(), sample::course());
         let mut document = document_of(&tables, &course);
         let members = document.as_object_mut().unwrap();
-        let words = Words::default();
-        let snapshot = snapshot(&tables, &Selection::default(), &words);
+        let formatter = Formatter::default();
+        let snapshot = snapshot(&tables, &Selection::default(), &formatter);
         assert_eq!(
             members.remove("snapshot"),
             serde_json::to_value(snapshot).ok()
@@ -567,7 +571,7 @@ mod tests {
             is_file: true,
             by_interface: false,
         };
-        let told = sentences::sentences(&story, &Words::default());
+        let told = sentences::sentences(&story, &Formatter::default());
         assert!(told[0].contains("from 1,500 notifiers"), "{told:?}");
     }
 
@@ -593,14 +597,14 @@ mod tests {
             is_file: true,
             by_interface: false,
         };
-        let words = Words::default();
-        let [.., wrong] = &sentences::sentences(&story, &words)[..] else {
+        let formatter = Formatter::default();
+        let [.., wrong] = &sentences::sentences(&story, &formatter)[..] else {
             panic!("no sentence")
         };
         let start =
             "No rule is broken in what was captured of 1,234 packets (checked: 70 of 78 rules); ";
         assert!(wrong.starts_with(start), "{wrong}");
-        let know = sentences::know(&story, (0, 0), &words).join("\n");
+        let know = sentences::know(&story, (0, 0), &formatter).join("\n");
         assert_eq!(know.matches("packet 7").count(), 1, "{know}");
         for line in [
             "Not whole: 40 packets, of which the ICRC and what else is missing are not checked.",

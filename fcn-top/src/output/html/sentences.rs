@@ -6,7 +6,7 @@ use super::Story;
 use crate::monitor::events::DAMAGED;
 use crate::record::{Answer, PointRecord, QpRecord, QpSide};
 use crate::tables::Tables;
-use crate::text::{self, Words, share};
+use crate::text::{self, Formatter, share};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::{Kind, Origin, Severity};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ fn subject(row: &QpRecord) -> Subject {
 }
 
 /// Returns the summary: notifications, senders and notifiers; obedience; problems and losses.
-pub(super) fn sentences(story: &Story<'_>, words: &Words) -> Vec<String> {
+pub(super) fn sentences(story: &Story<'_>, formatter: &Formatter) -> Vec<String> {
     let tables = story.tables;
     if tables.totals.packets == 0 {
         return vec![format!("No packet was seen; {}.", losses(tables))];
@@ -45,13 +45,13 @@ pub(super) fn sentences(story: &Story<'_>, words: &Words) -> Vec<String> {
         .collect();
     let subjects: Vec<&QpRecord> = subjects.into_values().collect();
     vec![
-        seen(story, subjects.len() as u64, words),
-        obeys(tables, &subjects, words),
+        seen(story, subjects.len() as u64, formatter),
+        obeys(tables, &subjects, formatter),
         wrong(story),
     ]
 }
 
-fn seen(story: &Story<'_>, subjects: u64, words: &Words) -> String {
+fn seen(story: &Story<'_>, subjects: u64, formatter: &Formatter) -> String {
     let tables = story.tables;
     let totals = &tables.totals;
     let span = match tables.span() {
@@ -65,7 +65,7 @@ fn seen(story: &Story<'_>, subjects: u64, words: &Words) -> String {
         return format!("{span}, no congestion notification was seen in {packets}, beside {data}.");
     }
     let at_least = |evicted| if evicted > 0 { "at least " } else { "" };
-    let by = by(story, at_least(totals.points_evicted), words);
+    let by = by(story, at_least(totals.points_evicted), formatter);
     format!(
         "{span}, {} ({}) for {}{} {} seen{by}, beside {data}.",
         counted(notified, "congestion notification"),
@@ -77,7 +77,7 @@ fn seen(story: &Story<'_>, subjects: u64, words: &Words) -> String {
 }
 
 /// Describes the notifiers.
-fn by(story: &Story<'_>, at_least: &str, words: &Words) -> String {
+fn by(story: &Story<'_>, at_least: &str, formatter: &Formatter) -> String {
     let tables = story.tables;
     let who = |point: &PointRecord| {
         let role = text::acts_as(point.notifier_role, point.made_by);
@@ -87,7 +87,7 @@ fn by(story: &Story<'_>, at_least: &str, words: &Words) -> String {
             Some(_) => "inferred",
             None => "by what it sends",
         };
-        format!("from {} ({how}: {role})", words.address(point.notifier))
+        format!("from {} ({how}: {role})", formatter.address(point.notifier))
     };
     let most = (tables.points.iter())
         .filter(|point| point.total > 0)
@@ -116,7 +116,7 @@ fn by(story: &Story<'_>, at_least: &str, words: &Words) -> String {
     }
 }
 
-fn obeys(tables: &Tables, subjects: &[&QpRecord], words: &Words) -> String {
+fn obeys(tables: &Tables, subjects: &[&QpRecord], formatter: &Formatter) -> String {
     if subjects.is_empty() {
         return "Without notifications there is nothing to obey, so nothing is known about whether senders would.".to_owned();
     }
@@ -159,10 +159,10 @@ fn obeys(tables: &Tables, subjects: &[&QpRecord], words: &Words) -> String {
         };
         text += &format!(
             "; of those that do not, {qp}{} was notified most, {estimate}{} by {} from {}{}",
-            words.address(sender),
+            formatter.address(sender),
             counted(row.total, "time"),
             row.kind.name(),
-            words.address(row.notifier),
+            formatter.address(row.notifier),
             if row.notifiers > 1 { " and others" } else { "" }
         );
     }
@@ -221,7 +221,7 @@ fn audited(tables: &Tables) -> Audited {
 pub(super) fn know(
     story: &Story<'_>,
     (shown, matched): (usize, usize),
-    words: &Words,
+    formatter: &Formatter,
 ) -> Vec<String> {
     let Story {
         header,
@@ -237,7 +237,7 @@ pub(super) fn know(
                 .to_owned(),
         );
     }
-    let unfiltered = match (words.masks(), story.by_interface) {
+    let unfiltered = match (formatter.masks(), story.by_interface) {
         (true, _) => Some("they would name addresses, which --privacy hides"),
         (_, true) => Some(
             "with --per-interface each counts what one place saw, and they would find what all did",
@@ -248,7 +248,7 @@ pub(super) fn know(
         know.push(format!("QPs have no display filters for Wireshark: {why}."));
     }
     if let Some(ended) = &header.ended {
-        know.push(format!("It ended early: {}.", words.text(ended)));
+        know.push(format!("It ended early: {}.", formatter.text(ended)));
     }
     if let Some(back) = text::stamps_back(totals) {
         let why = match story.is_file {
@@ -265,7 +265,7 @@ pub(super) fn know(
     for event in befell.take(WARNINGS) {
         know.push(format!(
             "{} ({}, {}).",
-            words.text(&event.text),
+            formatter.text(&event.text),
             event.what,
             counted(event.times, "time")
         ));
@@ -342,7 +342,7 @@ pub(super) fn know(
         ));
     }
     for left_out in story.left_out {
-        know.push(format!("{}; --json prints all.", words.text(left_out)));
+        know.push(format!("{}; --json prints all.", formatter.text(left_out)));
     }
     let flows = totals.flows.saturating_add(totals.flows_evicted);
     let told_apart = course.flows.len() as u64;

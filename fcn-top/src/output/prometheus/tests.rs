@@ -74,12 +74,12 @@ fn checked(page: &str) -> BTreeMap<String, f64> {
 }
 
 fn page_of(tables: &Tables) -> BTreeMap<String, f64> {
-    checked(&Exposition::new(QPS, Words::default()).page(tables))
+    checked(&Exposition::new(QPS, Formatter::default()).page(tables))
 }
 
 #[test]
 fn the_page_matches_its_snapshot() {
-    let page = Exposition::new(QPS, Words::default()).page(&sample::tables());
+    let page = Exposition::new(QPS, Formatter::default()).page(&sample::tables());
     assert_snapshot!("metrics", page);
     let samples = checked(&page);
     assert_eq!(
@@ -90,7 +90,7 @@ fn the_page_matches_its_snapshot() {
         samples["fcn_top_findings_total{rule=\"cnp.psn.nonzero\",severity=\"warning\"}"],
         4.0
     );
-    checked(&Exposition::new(QPS, Words::default()).page(&Tables::default()));
+    checked(&Exposition::new(QPS, Formatter::default()).page(&Tables::default()));
 }
 
 #[test]
@@ -124,13 +124,13 @@ fn the_number_of_series_is_bounded() {
     assert_eq!(count("fcn_top_qp_notifications_total"), QPS);
     assert_eq!(count("fcn_top_interface_up"), INTERFACES);
     assert!(samples.len() < 1_300, "{}", samples.len());
-    let none = checked(&Exposition::new(0, Words::default()).page(&tables));
+    let none = checked(&Exposition::new(0, Formatter::default()).page(&tables));
     assert!(!none.keys().any(|series| series.starts_with("fcn_top_qp_")));
 }
 
 #[test]
 fn counters_never_decrease_as_notifiers_come_and_go() {
-    let mut exposition = Exposition::new(QPS, Words::default());
+    let mut exposition = Exposition::new(QPS, Formatter::default());
     let mut tables = sample::tables();
     let model = tables.points[0].clone();
     let mut truth = 0u64;
@@ -179,7 +179,7 @@ fn counters_never_decrease_as_notifiers_come_and_go() {
 
 #[test]
 fn few_notifiers_are_all_shown_and_none_count_as_other() {
-    let mut exposition = Exposition::new(QPS, Words::default());
+    let mut exposition = Exposition::new(QPS, Formatter::default());
     let mut tables = sample::tables();
     let other = "fcn_top_notifier_notifications_total{notifier=\"other\"}";
     assert_eq!(checked(&exposition.page(&tables))[other], 0.0);
@@ -308,7 +308,7 @@ fn every_label_in_the_dashboard_is_one_of_the_metric() {
     // row has data.
     let mut served: BTreeMap<&[&str], FxHashSet<String>> = BTreeMap::new();
     let family_of = |name: &str| FAMILIES.iter().find(|family| family.name == name).unwrap();
-    let page = Exposition::new(QPS, Words::default()).page(&sample::tables());
+    let page = Exposition::new(QPS, Formatter::default()).page(&sample::tables());
     for series in checked(&page).keys() {
         let (name, labels) = series.split_once('{').unwrap_or((series, ""));
         let labels = labels.split(',').filter_map(|label| label.split_once('='));
@@ -376,7 +376,7 @@ fn ask(server: &Server, request: &str) -> String {
 
 #[test]
 fn the_page_is_fetched_over_http() {
-    let exposition = Exposition::new(QPS, Words::default());
+    let exposition = Exposition::new(QPS, Formatter::default());
     let address = read_address("0").unwrap();
     let server = serve(listen(address).unwrap(), exposition, sample::tables).unwrap();
     let answer = ask(
@@ -434,7 +434,7 @@ fn endless_requests_are_refused_and_idle_ones_do_not_delay_shutdown() {
     let address = read_address("0").unwrap();
     let server = serve(
         listen(address).unwrap(),
-        Exposition::new(1, Words::default()),
+        Exposition::new(1, Formatter::default()),
         sample::tables,
     )
     .unwrap();
@@ -453,7 +453,7 @@ fn endless_requests_are_refused_and_idle_ones_do_not_delay_shutdown() {
 #[test]
 fn idle_connections_do_not_block_others() {
     let address = read_address("0").unwrap();
-    let exposition = Exposition::new(1, Words::default());
+    let exposition = Exposition::new(1, Formatter::default());
     let server = serve(listen(address).unwrap(), exposition, sample::tables).unwrap();
     let mut idle = Vec::new();
     for i in 0..3 * http::CONNECTIONS {

@@ -19,7 +19,7 @@ const PIECE: (usize, usize) = (4 << 10, 1 << 20);
 
 /// Metadata of a kept packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredPacket {
     /// Capture time, in nanoseconds since the epoch.
     pub at: u64,
     /// Number of the interface it was captured on.
@@ -47,7 +47,7 @@ pub struct Kept {
 #[derive(Debug)]
 struct Piece {
     octets: Vec<u8>,
-    packets: Vec<Kept>,
+    packets: Vec<StoredPacket>,
 }
 
 impl Piece {
@@ -63,10 +63,10 @@ impl Piece {
     }
 
     const fn size(&self) -> usize {
-        self.octets.len() + self.packets.capacity() * size_of::<Kept>()
+        self.octets.len() + self.packets.capacity() * size_of::<StoredPacket>()
     }
 
-    fn packets(&self) -> impl Iterator<Item = (&Kept, &[u8])> {
+    fn packets(&self) -> impl Iterator<Item = (&StoredPacket, &[u8])> {
         self.packets.iter().filter_map(|kept| {
             let (start, len) = (kept.start as usize, kept.len as usize);
             Some((kept, self.octets.get(start..start + len)?))
@@ -76,19 +76,19 @@ impl Piece {
 
 /// Packet store with a memory limit.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct PacketStore {
     room: usize,
     piece: usize,
     /// The last piece is being filled.
     pieces: VecDeque<Piece>,
     /// Octets of all pieces except the last.
     full: usize,
-    gone: u64,
+    dropped: u64,
     /// Times and rows of the latest notifications, including those whose packets were dropped.
     notified: VecDeque<(u64, RowId)>,
 }
 
-impl Keeper {
+impl PacketStore {
     /// Keeps packets and their metadata in about `room` octets.
     pub fn new(room: usize) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl Keeper {
             piece: (room / 16).clamp(PIECE.0, PIECE.1),
             pieces: VecDeque::new(),
             full: 0,
-            gone: 0,
+            dropped: 0,
             notified: VecDeque::new(),
         }
     }
@@ -112,7 +112,7 @@ impl Keeper {
             return;
         };
         // The size of a piece fits into a u32: a packet has at most 262,144 octets.
-        piece.packets.push(Kept {
+        piece.packets.push(StoredPacket {
             at: packet.at,
             interface: packet.interface,
             wire_len: u32::try_from(packet.wire_len).unwrap_or(u32::MAX),
@@ -137,7 +137,7 @@ impl Keeper {
         while self.full + last > self.room && self.pieces.len() > 1 {
             if let Some(oldest) = self.pieces.pop_front() {
                 self.full = self.full.saturating_sub(oldest.size());
-                self.gone += oldest.packets.len() as u64;
+                self.dropped += oldest.packets.len() as u64;
             }
         }
     }
@@ -147,7 +147,7 @@ impl Keeper {
         if let Some(packets) = self.pieces.back_mut().map(|piece| &mut piece.packets)
             && let Some(last) = packets.last().copied()
         {
-            packets.push(Kept {
+            packets.push(StoredPacket {
                 row: about.row,
                 flow: about.flow,
                 ..last
@@ -157,7 +157,7 @@ impl Keeper {
 
     /// Returns the kept packets, oldest first. A packet about several rows or flows appears once
     /// for each, with the same octets.
-    pub fn packets(&self) -> impl Iterator<Item = (&Kept, &[u8])> {
+    pub fn packets(&self) -> impl Iterator<Item = (&StoredPacket, &[u8])> {
         self.pieces.iter().flat_map(Piece::packets)
     }
 
@@ -174,8 +174,8 @@ impl Keeper {
     }
 
     /// Returns the number of packets dropped for lack of room.
-    pub const fn gone(&self) -> u64 {
-        self.gone
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
     }
 }
 
@@ -202,16 +202,16 @@ mod tests {
             lens in proptest::collection::vec(0usize..3_000, 1..400),
             room in 1usize..300_000,
         ) {
-            let mut keeper = Keeper::new(room);
+            let mut store = PacketStore::new(room);
             let all: Vec<Vec<u8>> = lens.iter().enumerate().map(|(i, len)| vec![i as u8; *len]).collect();
             for (i, bytes) in all.iter().enumerate() {
                 let about = Observed { row: Some(RowId(i as u64)), ..Observed::default() };
-                keeper.keep(&packet(i as u64, bytes), &about);
-                let held: usize = keeper.packets().map(|(_, bytes)| bytes.len()).sum();
+                store.keep(&packet(i as u64, bytes), &about);
+                let held: usize = store.packets().map(|(_, bytes)| bytes.len()).sum();
                 prop_assert!(held <= room + PIECE.0.max(room / 16));
             }
-            let gone = keeper.gone() as usize;
-            let kept: Vec<_> = keeper.packets().collect();
+            let gone = store.dropped() as usize;
+            let kept: Vec<_> = store.packets().collect();
             prop_assert!(!kept.is_empty());
             prop_assert_eq!(kept.len() + gone, all.len());
             for ((kept, bytes), (i, expected)) in kept.iter().zip(all.iter().enumerate().skip(gone)) {
@@ -225,18 +225,18 @@ mod tests {
 
     #[test]
     fn a_packet_longer_than_the_room_is_kept_alone() {
-        let mut keeper = Keeper::new(100);
+        let mut store = PacketStore::new(100);
         let long = vec![7; 200_000];
-        keeper.keep(&packet(1, &[1; 60]), &Observed::default());
-        keeper.keep(&packet(2, &long), &Observed::default());
-        keeper.keep(&packet(3, &long), &Observed::default());
-        let kept: Vec<u64> = keeper.packets().map(|(kept, _)| kept.at).collect();
-        assert_eq!((kept, keeper.gone()), (vec![3], 2));
+        store.keep(&packet(1, &[1; 60]), &Observed::default());
+        store.keep(&packet(2, &long), &Observed::default());
+        store.keep(&packet(3, &long), &Observed::default());
+        let kept: Vec<u64> = store.packets().map(|(kept, _)| kept.at).collect();
+        assert_eq!((kept, store.dropped()), (vec![3], 2));
     }
 
     #[test]
     fn notification_times_outlive_their_packets() {
-        let mut keeper = Keeper::new(1);
+        let mut store = PacketStore::new(1);
         let about = |row, counts| Observed {
             row: Some(RowId(row)),
             counts,
@@ -244,25 +244,25 @@ mod tests {
             ..Observed::default()
         };
         for at in 0..TIMES as u64 {
-            keeper.keep(&packet(at, &[0; 100]), &about(at % 2, at % 4 != 1));
+            store.keep(&packet(at, &[0; 100]), &about(at % 2, at % 4 != 1));
         }
-        assert!(keeper.packets().count() < 100);
-        let (since, times) = keeper.notified(RowId(1));
+        assert!(store.packets().count() < 100);
+        let (since, times) = store.notified(RowId(1));
         assert_eq!((since, times.len()), (0, TIMES / 4), "copies do not count");
         for at in 0..TIMES as u64 {
-            keeper.keep(&packet(1_000_000 + at, &[0; 100]), &about(2, true));
+            store.keep(&packet(1_000_000 + at, &[0; 100]), &about(2, true));
         }
-        let (since, times) = keeper.notified(RowId(2));
+        let (since, times) = store.notified(RowId(2));
         assert_eq!((since, times.len()), (1_000_000, TIMES));
-        assert!(keeper.notified(RowId(1)).1.is_empty());
+        assert!(store.notified(RowId(1)).1.is_empty());
     }
 
     #[test]
     fn all_packets_stay_while_there_is_room() {
-        let mut keeper = Keeper::new(64 << 20);
+        let mut store = PacketStore::new(64 << 20);
         for at in 0..10_000 {
-            keeper.keep(&packet(at, &[0; 100]), &Observed::default());
+            store.keep(&packet(at, &[0; 100]), &Observed::default());
         }
-        assert_eq!((keeper.packets().count(), keeper.gone()), (10_000, 0));
+        assert_eq!((store.packets().count(), store.dropped()), (10_000, 0));
     }
 }

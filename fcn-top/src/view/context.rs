@@ -7,7 +7,7 @@ use crate::monitor::TENTH;
 use crate::output::table::{Format, TableText};
 use crate::record::{Cell, Column, QpRecord, Record};
 use crate::tables::{Detail, Details};
-use crate::text::{Words, differ_by_place};
+use crate::text::{Formatter, differ_by_place};
 use fcn_wire::Kind;
 use ratatui::style::Style;
 use ratatui::text::Span;
@@ -38,8 +38,8 @@ pub(super) enum Course {
 pub(super) type Written = io::Result<TableText>;
 
 /// State shared by all views.
-pub(super) struct World<'a> {
-    pub words: &'a Words,
+pub(super) struct ViewContext<'a> {
+    pub formatter: &'a Formatter,
     pub theme: Theme,
     pub history: History,
     pub details: Details,
@@ -54,14 +54,14 @@ pub(super) struct World<'a> {
     pub telling: Vec<&'static str>,
 }
 
-impl World<'_> {
+impl ViewContext<'_> {
     /// Exports lines of a table at the moment shown.
     pub(super) fn text<'l, R: Record + 'l>(
         &self,
         lines: impl IntoIterator<Item = &'l R>,
         format: Format,
     ) -> Written {
-        TableText::new(lines, format, self.history.shown().now, self.words)
+        TableText::new(lines, format, self.history.shown().now, self.formatter)
     }
 
     /// Returns the time covered by small graphs: the last minute, or less if less was captured.
@@ -96,12 +96,13 @@ impl World<'_> {
     /// Formats a time of day, with the date if it differs from that of the first packet.
     pub(super) fn clock(&self, at: u64, digits: usize) -> String {
         let started = self.history.shown().started;
-        self.words.clock_since(started.unwrap_or(at), at, digits)
+        self.formatter
+            .clock_since(started.unwrap_or(at), at, digits)
     }
 
     /// Same, also with the date if a `later` time beside it has another date.
     pub(super) fn clock_before(&self, later: u64, at: u64, digits: usize) -> String {
-        let dated = self.words.clock_since(later, at, digits);
+        let dated = self.formatter.clock_since(later, at, digits);
         let clock = self.clock(at, digits);
         if dated.len() > clock.len() {
             dated
@@ -116,7 +117,7 @@ impl World<'_> {
             0 | 1 => "course".to_owned(),
             MINUTE => "last minute".to_owned(),
             span if span == 2 * MINUTE => "last 2 minutes".to_owned(),
-            span => format!("last {}", self.words.cell(Cell::Span(span))),
+            span => format!("last {}", self.formatter.cell(Cell::Span(span))),
         }
     }
 
@@ -163,7 +164,7 @@ impl World<'_> {
 
     /// Formats an address, without the common prefix of all addresses.
     pub(super) fn address(&self, address: IpAddr) -> String {
-        let text = self.words.address(address);
+        let text = self.formatter.address(address);
         match text.strip_prefix(&self.prefix) {
             Some(rest) if !self.prefix.is_empty() && rest.starts_with(':') => format!("…{rest}"),
             _ => text,
@@ -207,7 +208,7 @@ impl World<'_> {
 
     /// Returns the common prefix of all IPv6 addresses in the rows shown, if worth omitting.
     pub(super) fn common_prefix(&self) -> String {
-        if self.words.alters_addresses() {
+        if self.formatter.alters_addresses() {
             return String::new();
         }
         let rows = self.history.shown().qps.iter().take(LOOKED_AT);
@@ -249,7 +250,7 @@ impl World<'_> {
     pub(super) fn in_column(&self, column: &Column, cell: Cell<'_>) -> String {
         match cell {
             Cell::Moment(at) => self.clock(at, column.digits()),
-            cell => Self::per_second(column, cell, self.words.in_column(column, cell)),
+            cell => Self::per_second(column, cell, self.formatter.in_column(column, cell)),
         }
     }
 
@@ -268,7 +269,7 @@ impl World<'_> {
         value: Option<T>,
         cell: impl FnOnce(T) -> Cell<'static>,
     ) -> String {
-        self.words.cell(value.map_or(Cell::None, cell))
+        self.formatter.cell(value.map_or(Cell::None, cell))
     }
 }
 

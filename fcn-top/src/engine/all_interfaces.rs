@@ -1,8 +1,8 @@
 //! Interfaces that packets passed if captured on all of them (`any`): each packet carries the
 //! kernel's index of its interface (LINUX_SLL2) and counts there.
 
-use super::Taking;
-use super::export::Described;
+use super::PacketSink;
+use super::export::InterfaceDescription;
 use fcn_observe::sightings::Place;
 use fcn_wire::LinkType;
 use rustc_hash::FxHashMap;
@@ -11,10 +11,10 @@ use rustc_hash::FxHashMap;
 pub const ANY: &str = "any";
 /// Maximum number of interfaces distinguished. Packets of further ones count for the capture
 /// itself: a file may contain any index.
-const MOST: usize = 1_000;
+const MAX_INTERFACES: usize = 1_000;
 
 /// Interfaces captured on through one capture.
-pub struct Passed {
+pub struct InterfaceNumbers {
     /// The engine's number of the capture's own interface.
     captured_on: u32,
     /// True if it is all interfaces.
@@ -23,7 +23,7 @@ pub struct Passed {
     known: FxHashMap<u32, u32>,
 }
 
-impl Passed {
+impl InterfaceNumbers {
     /// Creates the mapping for the interface with that number in the engine. It remains empty if
     /// the interface has a name other than [`ANY`].
     pub fn new(captured_on: u32, name: &str) -> Self {
@@ -51,8 +51,8 @@ impl Passed {
     pub fn number(
         &mut self,
         (link, bytes): (LinkType, &[u8]),
-        taking: &mut Taking<'_>,
-        describe: impl FnOnce(u32) -> (Described, &'static str),
+        sink: &mut PacketSink<'_>,
+        describe: impl FnOnce(u32) -> (InterfaceDescription, &'static str),
     ) -> u32 {
         if !self.together {
             return self.captured_on;
@@ -62,7 +62,7 @@ impl Passed {
         };
         match self.known.get(&index) {
             Some(number) => *number,
-            None => self.learn(index, taking, describe),
+            None => self.learn(index, sink, describe),
         }
     }
 
@@ -70,20 +70,20 @@ impl Passed {
     fn learn(
         &mut self,
         index: u32,
-        taking: &mut Taking<'_>,
-        describe: impl FnOnce(u32) -> (Described, &'static str),
+        sink: &mut PacketSink<'_>,
+        describe: impl FnOnce(u32) -> (InterfaceDescription, &'static str),
     ) -> u32 {
-        if self.known.len() >= MOST {
+        if self.known.len() >= MAX_INTERFACES {
             return self.captured_on;
         }
         let (described, state) = describe(index);
         // An interface that is created again gets another index.
         let number = (self.known.values().copied())
             .find(|number| {
-                let known = taking.state.interfaces.get(*number as usize);
+                let known = sink.state.interfaces.get(*number as usize);
                 known.is_some_and(|interface| interface.name == described.name)
             })
-            .unwrap_or_else(|| taking.know_interface(described, state));
+            .unwrap_or_else(|| sink.know_interface(described, state));
         self.known.insert(index, number);
         number
     }
