@@ -130,7 +130,7 @@ pub struct List {
 
 /// The scenario, and changes to its parameters.
 #[derive(Debug, Args)]
-pub struct Chosen {
+pub struct ScenarioArgs {
     /// A built-in scenario, or a scenario file
     #[arg(value_name = "NAME|FILE")]
     pub scenario: String,
@@ -144,7 +144,7 @@ pub struct Chosen {
 pub struct Show {
     /// The scenario.
     #[command(flatten)]
-    pub chosen: Chosen,
+    pub scenario_args: ScenarioArgs,
     /// Print the scenario's file, as a starting point for your own
     #[arg(long, conflicts_with_all = ["json", "sets"])]
     pub toml: bool,
@@ -158,7 +158,7 @@ pub struct Show {
 pub struct Write {
     /// The scenario.
     #[command(flatten)]
-    pub chosen: Chosen,
+    pub scenario_args: ScenarioArgs,
     /// The pcapng file to write; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
@@ -193,7 +193,7 @@ pub struct Write {
 pub struct Run {
     /// The scenario.
     #[command(flatten)]
-    pub chosen: Chosen,
+    pub scenario_args: ScenarioArgs,
     /// The link, or the file instead of it.
     #[command(flatten)]
     pub link: LinkOptions,
@@ -395,7 +395,7 @@ pub(crate) fn seed(text: &str) -> Result<u64, String> {
 pub struct Compare {
     /// The scenario.
     #[command(flatten)]
-    pub chosen: Chosen,
+    pub scenario_args: ScenarioArgs,
     /// Only these mechanisms, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub mechanisms: Vec<String>,
@@ -446,7 +446,7 @@ mod tests {
         else {
             panic!("not write");
         };
-        assert_eq!(write.chosen.sets, ["a=1", "b=2"]);
+        assert_eq!(write.scenario_args.sets, ["a=1", "b=2"]);
         assert_eq!((write.seed, write.snap_len), (Some(7), Some(64)));
         let Command::Compare(compare) =
             parse("fcn-gen compare x --mechanisms cnp,pfc --over distance=1km,2km")

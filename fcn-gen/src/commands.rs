@@ -2,7 +2,7 @@
 
 use crate::check;
 use crate::cli::{self, Cli, Command};
-use crate::compare::{self, Over, Question, html};
+use crate::compare::{self, ComparisonRequest, Over, html};
 use crate::describe;
 use crate::emulate;
 use crate::live;
@@ -17,7 +17,7 @@ use fcn_tool::progress::Progress;
 use std::ffi::OsString;
 
 /// Executes the command in `args`.
-pub(crate) fn act(args: Vec<OsString>, console: &mut Console<'_>) -> Result {
+pub(crate) fn run_command(args: Vec<OsString>, console: &mut Console<'_>) -> Result {
     match Cli::try_parse_from(args) {
         Ok(cli) => dispatch(cli.command, console),
         Err(error) => usage(&error, console),
@@ -46,10 +46,10 @@ fn list(options: &cli::List, console: &mut Console<'_>) -> Result {
 }
 
 fn show(options: &cli::Show, console: &mut Console<'_>) -> Result {
-    let cli::Chosen {
+    let cli::ScenarioArgs {
         scenario: name,
         sets,
-    } = &options.chosen;
+    } = &options.scenario_args;
     let source = Source::named(name);
     let scenario = scenario::load(&source, sets)?;
     if options.toml {
@@ -73,8 +73,8 @@ fn write(options: cli::Write, console: &mut Console<'_>) -> Result {
             .and("redirect it into a file or a program, or name a file with -o"));
     }
     let request = Request {
-        source: Source::named(&options.chosen.scenario),
-        sets: options.chosen.sets,
+        source: Source::named(&options.scenario_args.scenario),
+        sets: options.scenario_args.sets,
         seed: options.seed,
         snap_len: options.snap_len,
         truth: options.truth,
@@ -82,7 +82,7 @@ fn write(options: cli::Write, console: &mut Console<'_>) -> Result {
     };
     let stop = (console.catch_interrupt)()?;
     let bar = Progress::new(
-        options.chosen.scenario,
+        options.scenario_args.scenario,
         console.err_is_terminal && !options.quiet,
     );
     let output = if to_stdout {
@@ -109,9 +109,9 @@ fn write(options: cli::Write, console: &mut Console<'_>) -> Result {
 }
 
 fn compare(options: cli::Compare, console: &mut Console<'_>) -> Result {
-    let question = Question {
-        source: Source::named(&options.chosen.scenario),
-        sets: options.chosen.sets,
+    let request = ComparisonRequest {
+        source: Source::named(&options.scenario_args.scenario),
+        sets: options.scenario_args.sets,
         mechanisms: compare::mechanisms(&options.mechanisms)?,
         seeds: options.seeds,
         over: options.over.as_deref().map(Over::read).transpose()?,
@@ -128,11 +128,10 @@ fn compare(options: cli::Compare, console: &mut Console<'_>) -> Result {
     let drawing = options.svg.as_deref().map(Pending::create).transpose()?;
     let page = options.html.as_deref().map(Pending::create).transpose()?;
     let bar = Progress::new(
-        options.chosen.scenario,
+        options.scenario_args.scenario,
         console.err_is_terminal && !options.quiet,
     );
-    let comparison =
-        compare::compare(&question, &stop, &|done, of| bar.at(done as u64, of as u64))?;
+    let comparison = compare::compare(&request, &stop, &|done, of| bar.at(done as u64, of as u64))?;
     drop(bar);
     if let Some(drawing) = drawing {
         drawing.finish(plot::svg(&comparison)?.as_bytes())?;

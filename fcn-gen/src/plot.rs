@@ -251,7 +251,7 @@ fn draw_reaction(area: &Area<'_>, key: &str, comparison: &Comparison) -> Drawn {
     let caption = format!("Reaction time over {key}");
     let groups = comparison.groups.iter();
     let values: Vec<&str> = groups.filter_map(|group| group.value.as_deref()).collect();
-    let x = (Places(values.len()), key, values.len().max(2));
+    let x = (Ordinals(values.len()), key, values.len().max(2));
     let place = |x: &f64| {
         values
             .get(x.round() as usize)
@@ -271,9 +271,9 @@ fn draw_reaction(area: &Area<'_>, key: &str, comparison: &Comparison) -> Drawn {
 
 /// An axis with this many evenly spaced positions, each labelled: 0, 1, …
 #[derive(Clone, Copy)]
-struct Places(usize);
+struct Ordinals(usize);
 
-impl Ranged for Places {
+impl Ranged for Ordinals {
     type FormatOption = plotters::coord::ranged1d::NoDefaultFormatting;
     type ValueType = f64;
 
@@ -291,7 +291,7 @@ impl Ranged for Places {
     }
 }
 
-impl ValueFormatter<f64> for Places {}
+impl ValueFormatter<f64> for Ordinals {}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! Entry point from command line to exit code: answers Wireshark's extcap requests, or runs a
 //! command.
 
-use crate::commands::act;
+use crate::commands::run_command;
 use crate::extcap;
 use fcn_tool::console::{Console, conclude};
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) 
     let done = if extcap::is_extcap(&args) {
         extcap::answer(&args, console)
     } else {
-        act(args, console)
+        run_command(args, console)
     };
     conclude("fcn-gen", done, console)
 }

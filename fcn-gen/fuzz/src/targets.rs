@@ -6,7 +6,7 @@
 //! (`-timeout`, `-rss_limit_mb`): no test measures time.
 
 use fcn_gen::scenario::model::Simulation;
-use fcn_gen::scenario::{self, Place, Play, Source};
+use fcn_gen::scenario::{self, Play, Position, Source};
 use fcn_gen::sim::{self, Captured, Sink};
 use fcn_gen::units::Ps;
 use fcn_wire::{Frame, LinkType};
@@ -61,8 +61,8 @@ pub fn scenario(data: &[u8]) {
 fn refused(error: &scenario::Error, text: &str, sets: &[String]) {
     let shown = error.to_string();
     assert!(shown.starts_with("t.toml") && !error.message.is_empty());
-    match &error.place {
-        Place::Text { line, column } => {
+    match &error.position {
+        Position::Text { line, column } => {
             let line = text.split('\n').nth(line - 1);
             let len = line.unwrap_or_else(|| panic!("no such line: {shown}"));
             assert!(
@@ -70,9 +70,9 @@ fn refused(error: &scenario::Error, text: &str, sets: &[String]) {
                 "{shown}"
             );
         }
-        Place::Set(set) => assert!(sets.contains(set), "{shown}"),
+        Position::Set(set) => assert!(sets.contains(set), "{shown}"),
         // The TOML parser reports no position for excessive nesting.
-        Place::Whole => assert!(
+        Position::Whole => assert!(
             error.message.starts_with("there are no ") || error.message == "recursion limit",
             "{shown}"
         ),

@@ -2,7 +2,7 @@
 //! respond to it, and a record of all traffic. Frames and the time come in, frames go out; nothing
 //! here waits or reads a clock.
 
-use super::plan::{Plan, What};
+use super::plan::{FrameContent, Plan};
 use crate::scenario::model::{NodeId, NodeKind, Simulation};
 use crate::sim::frames;
 use crate::sim::live::LiveNode;
@@ -22,7 +22,7 @@ const MOST_OCTETS: usize = 1 << 29;
 
 /// A frame on a link of the device.
 #[derive(Clone, Debug)]
-pub struct Passed {
+pub struct LinkFrame {
     /// Latest possible time of arrival, or the time of sending.
     pub at: Ps,
     /// Earliest possible time of arrival: the link was last found empty then.
@@ -38,10 +38,10 @@ pub struct Passed {
 #[derive(Debug, Default)]
 pub struct Record {
     /// The frames.
-    pub frames: Vec<Passed>,
+    pub frames: Vec<LinkFrame>,
     octets: Vec<u8>,
     /// Frames not recorded because a limit was reached.
-    pub left_out: u64,
+    pub unrecorded: u64,
 }
 
 impl Record {
@@ -49,12 +49,12 @@ impl Record {
     /// and whether the device sent it.
     pub fn add(&mut self, (at, since): (Ps, Ps), link: usize, by_device: bool, bytes: &[u8]) {
         if self.frames.len() >= MOST_FRAMES || self.octets.len() + bytes.len() > MOST_OCTETS {
-            self.left_out += 1;
+            self.unrecorded += 1;
             return;
         }
         let begin = self.octets.len();
         self.octets.extend_from_slice(bytes);
-        self.frames.push(Passed {
+        self.frames.push(LinkFrame {
             at,
             since,
             link,
@@ -65,12 +65,12 @@ impl Record {
 
     /// Returns the octets of a frame.
     #[must_use]
-    pub fn bytes(&self, frame: &Passed) -> &[u8] {
+    pub fn bytes(&self, frame: &LinkFrame) -> &[u8] {
         self.octets.get(frame.octets.clone()).unwrap_or_default()
     }
 
     /// Returns the frames, each with its index and octets.
-    pub fn iter(&self) -> impl Iterator<Item = (usize, &Passed, &[u8])> {
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &LinkFrame, &[u8])> {
         let frames = self.frames.iter().enumerate();
         frames.map(|(index, frame)| (index, frame, self.bytes(frame)))
     }
@@ -91,7 +91,7 @@ struct Peer<'s> {
 }
 
 /// A frame in transit: its time of arrival, its sequence number, and its destination.
-type OnTheWay = Reverse<(Ps, u64, bool, usize, usize, Vec<u8>)>;
+type InTransit = Reverse<(Ps, u64, bool, usize, usize, Vec<u8>)>;
 
 /// The environment of a device.
 pub struct Bench<'s> {
@@ -102,9 +102,9 @@ pub struct Bench<'s> {
     next: usize,
     macs: Vec<[u8; 6]>,
     device_mac: Option<[u8; 6]>,
-    on_the_way: BinaryHeap<OnTheWay>,
+    in_transit: BinaryHeap<InTransit>,
     number: u64,
-    leaving: Vec<(usize, Vec<u8>)>,
+    outgoing: Vec<(usize, Vec<u8>)>,
     /// Outer flow labels that the device assigns to flows, if the plan needs them.
     labels: BTreeMap<FlowKey, u32>,
     /// Maximum lateness of the frames sent in each step.
@@ -134,8 +134,8 @@ impl<'s> Bench<'s> {
                     // The hosts are directly connected to a host under test.
                     return Some(End::Device(0));
                 }
-                if let Some(own) = own_links.iter().position(|own| own == link) {
-                    return Some(End::Device(own));
+                if let Some(frame) = own_links.iter().position(|own| own == link) {
+                    return Some(End::Device(frame));
                 }
                 let other = simulation.links[*link].other_end(*node);
                 let peer = plan.peers.iter().position(|peer| *peer == other)?;
@@ -163,9 +163,9 @@ impl<'s> Bench<'s> {
             next: 0,
             macs: macs.to_vec(),
             device_mac,
-            on_the_way: BinaryHeap::new(),
+            in_transit: BinaryHeap::new(),
             number: 0,
-            leaving: Vec::new(),
+            outgoing: Vec::new(),
             labels: BTreeMap::new(),
             late,
             record: Record::default(),
@@ -221,10 +221,10 @@ impl<'s> Bench<'s> {
                 self.peers[index].live.on_timer(at);
                 self.take(index);
             }
-            while let Some(Reverse((due, ..))) = self.on_the_way.peek()
+            while let Some(Reverse((due, ..))) = self.in_transit.peek()
                 && *due <= at
             {
-                let Some(Reverse((due, _, to_device, who, link, bytes))) = self.on_the_way.pop()
+                let Some(Reverse((due, _, to_device, who, link, bytes))) = self.in_transit.pop()
                 else {
                     break;
                 };
@@ -243,9 +243,11 @@ impl<'s> Bench<'s> {
                 if let Some((_, worst)) = steps.find(|(step, _)| step.time.contains(&planned.at)) {
                     *worst = late.max(*worst);
                 }
-                let bytes = match &planned.what {
-                    What::Octets(bytes) => Some(bytes.clone()),
-                    What::Labelled { flow, make } => self.labels.get(flow).and_then(|l| make(*l)),
+                let bytes = match &planned.content {
+                    FrameContent::Octets(bytes) => Some(bytes.clone()),
+                    FrameContent::Labelled { flow, make } => {
+                        self.labels.get(flow).and_then(|l| make(*l))
+                    }
                 };
                 self.next += 1;
                 if let Some(bytes) = bytes {
@@ -260,13 +262,13 @@ impl<'s> Bench<'s> {
         let peers = self.peers.iter_mut();
         let timers = peers.filter_map(|peer| peer.live.next_timer());
         let planned = self.plan.frames.get(self.next).map(|planned| planned.at);
-        let arrival = self.on_the_way.peek().map(|next| next.0.0);
+        let arrival = self.in_transit.peek().map(|next| next.0.0);
         timers.chain(planned).chain(arrival).min()
     }
 
     /// Returns the frames to send now, each with the device's link.
-    pub fn leaving(&mut self) -> std::vec::Drain<'_, (usize, Vec<u8>)> {
-        self.leaving.drain(..)
+    pub fn take_outgoing(&mut self) -> std::vec::Drain<'_, (usize, Vec<u8>)> {
+        self.outgoing.drain(..)
     }
 
     /// Returns true if the plan is complete.
@@ -330,14 +332,14 @@ impl<'s> Bench<'s> {
         }
         let at = self.now;
         self.record.add((at, at), link, false, &bytes);
-        self.leaving.push((link, bytes));
+        self.outgoing.push((link, bytes));
     }
 
     /// Delivers the frames sent by a played node.
     fn take(&mut self, index: usize) {
         let Peer { live, ends, .. } = &mut self.peers[index];
         let mut leaving = Vec::new();
-        live.take_leaving(&mut leaving);
+        live.take_outgoing(&mut leaving);
         for frame in leaving {
             let bytes = <[&[u8]; 2]>::from(frame.parts()).concat();
             let (to_device, who, link) = match ends.get(frame.link) {
@@ -347,7 +349,7 @@ impl<'s> Bench<'s> {
             };
             self.number += 1;
             let next = (frame.at, self.number, to_device, who, link, bytes);
-            self.on_the_way.push(Reverse(next));
+            self.in_transit.push(Reverse(next));
         }
     }
 }

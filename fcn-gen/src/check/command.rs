@@ -1,13 +1,13 @@
 //! The `check` command: scenario, interfaces, main loop and reports.
 
 use super::bench::{Bench, parse};
-use super::plan::{Plan, Setup, surroundings};
+use super::plan::{Plan, Setup, test_network};
 use super::receiver;
-use super::report::{self, About, Ended, LinkReport, Ran};
+use super::report::{self, CheckInfo, CheckRun, LinkReport, RunEnd};
 use super::roles::{judge, plan};
 use super::statements::Test;
 use crate::cli::Check;
-use crate::emulate::{AROUND, Role, Wire, interfaces, load, open, refuse_longer};
+use crate::emulate::{DATA_HEADERS, Role, Wire, interfaces, load, open, refuse_longer};
 use crate::scenario::model::{NodeId, Simulation};
 use crate::units::Ps;
 use fcn_link::clock::{Clock, Monotonic, Waiting};
@@ -35,7 +35,7 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
     setup.flow_rate = options.flow_rate;
     select(&mut setup, options)?;
     let plan = plan(&setup)?;
-    let about = About {
+    let info = CheckInfo {
         role: options.role.id(),
         device: &simulation.nodes[device].name,
         scenario: &name,
@@ -44,9 +44,9 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
     };
     if options.dry_run {
         return if options.json {
-            print_json(console.out, &report::dry_json(&about, &setup, &plan))
+            print_json(console.out, &report::dry_json(&info, &setup, &plan))
         } else {
-            print(console.out, &report::dry_text(&about, &setup, &plan))
+            print(console.out, &report::dry_text(&info, &setup, &plan))
         };
     }
     let named = (&options.iface[..], options.allow_default_route, false);
@@ -56,7 +56,7 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
     let payload = played_flows.map(|flow| usize::from(flow.mtu)).max();
     let longest = plan
         .longest()
-        .max(payload.map_or(0, |payload| payload + AROUND));
+        .max(payload.map_or(0, |payload| payload + DATA_HEADERS));
     refuse_longer(&played, longest)?;
     if let Some(folder) = &options.output {
         let files = report::FILES.map(|name| folder.join(name));
@@ -71,7 +71,7 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
         let links = played.iter().zip(&ports);
         let links = links
             .map(|(played, port)| (played.interface.name(), played.peer.as_str(), port.mode()));
-        print(console.err, &report::announcement(&about, &plan, links))?;
+        print(console.err, &report::announcement(&info, &plan, links))?;
     }
     let macs: Vec<_> = played
         .iter()
@@ -94,7 +94,7 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
                 .position(|step| step.time.contains(&at))
                 .unwrap_or(usize::MAX);
             if let Some(begins) = plan.steps.get(now).filter(|_| now != step && !quiet) {
-                let _ = writeln!(console.err, "{:<12} {}", begins.id, begins.what);
+                let _ = writeln!(console.err, "{:<12} {}", begins.id, begins.description);
             }
             step = now;
         },
@@ -111,12 +111,12 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
             lost: port.lost(),
         })
         .collect();
-    let whole = report::json(&about, &ran, &links, &outcomes)?;
+    let whole = report::json(&info, &ran, &links, &outcomes)?;
     if let Some(folder) = &options.output {
         report::write(
             folder,
             &whole,
-            &about,
+            &info,
             (&links, &simulation),
             (&ran.record, &outcomes),
         )?;
@@ -129,7 +129,7 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
             &report::text(&ran, &links, &outcomes, options.output.as_deref()),
         )?;
     }
-    conclude(&ran.ended, report::counts(&outcomes), options.strict)
+    conclude(&ran.end, report::counts(&outcomes), options.strict)
 }
 
 /// Returns the scenario's name, the network around the device, and the device's node.
@@ -148,9 +148,9 @@ fn network(options: &Check) -> Result<(String, Simulation, NodeId)> {
 
 /// Returns the network as it is played around the device.
 pub fn prepared(simulation: &Simulation, device: NodeId, role: Role, flow_rate: u32) -> Simulation {
-    let mut simulation = surroundings(simulation, device);
+    let mut simulation = test_network(simulation, device);
     if role == Role::Receiver {
-        receiver::hasten(&mut simulation, device, flow_rate);
+        receiver::raise_rates(&mut simulation, device, flow_rate);
     }
     simulation
 }
@@ -189,9 +189,9 @@ fn run<C: Clock>(
     speed: f64,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(Ps, &Plan),
-) -> Ran {
+) -> CheckRun {
     let heard = match bench.plan().waits {
-        true => first_heard(wire, clock, stop, bench.profile()),
+        true => wait_for_device(wire, clock, stop, bench.profile()),
         false => Ok(Vec::new()),
     };
     let start = clock.now();
@@ -207,26 +207,26 @@ fn run<C: Clock>(
     }
     let ended = loop {
         if let Some(why) = failed.take() {
-            break Ended::Failed(why);
+            break RunEnd::Failed(why);
         }
         let now = Ps(((clock.now() - start) as f64 * 1e3 * speed) as u64);
         tell(now, bench.plan());
         if stop.load(Ordering::Relaxed) {
-            break Ended::Interrupted;
+            break RunEnd::Interrupted;
         }
         // Frames already received are read before the end, even if the end is noticed late.
-        match turn(&mut bench, wire, clock, (start, speed), &mut since) {
-            Ok(()) if bench.is_over(now) => break Ended::Done,
+        match run_once(&mut bench, wire, clock, (start, speed), &mut since) {
+            Ok(()) if bench.is_over(now) => break RunEnd::Done,
             Ok(()) => {}
-            Err(why) => break Ended::Failed(why),
+            Err(why) => break RunEnd::Failed(why),
         }
     };
     let nanoseconds = clock.now() - start;
     let until = Ps((nanoseconds as f64 * 1e3 * speed) as u64);
     // Incomplete steps say nothing.
     let (plan, record) = bench.end(until);
-    Ran {
-        ended,
+    CheckRun {
+        end: ended,
         plan,
         record,
         nanoseconds,
@@ -235,7 +235,7 @@ fn run<C: Clock>(
 
 /// Waits for a device that begins by itself; returns the frames read together with its first RoCEv2
 /// packet.
-fn first_heard<C: Clock>(
+fn wait_for_device<C: Clock>(
     wire: &mut impl Wire,
     clock: &mut C,
     stop: &AtomicBool,
@@ -261,7 +261,7 @@ fn first_heard<C: Clock>(
 }
 
 /// Reads the frames that are available, sends what is due, and waits.
-fn turn<C: Clock>(
+fn run_once<C: Clock>(
     bench: &mut Bench<'_>,
     wire: &mut impl Wire,
     clock: &mut C,
@@ -285,7 +285,7 @@ fn turn<C: Clock>(
     }
     bench.on_timer(at(clock.now()));
     let mut sent = false;
-    for (link, bytes) in bench.leaving() {
+    for (link, bytes) in bench.take_outgoing() {
         sent |= wire.send(link, &bytes, &[])?;
     }
     if sent {
@@ -311,22 +311,22 @@ fn turn<C: Clock>(
 
 /// Succeeds only if at least one test was run and none failed; with `strict`, all tests must have
 /// been run.
-fn conclude(ended: &Ended, [passed, noted, failed, untested]: [usize; 4], strict: bool) -> Result {
+fn conclude(end: &RunEnd, [passed, noted, failed, untested]: [usize; 4], strict: bool) -> Result {
     let tests = |count: usize| fcn_tool::quantity::counted(count as u64, "test");
-    match ended {
-        Ended::Failed(why) => Err(Failure::failed(why.clone())),
-        Ended::Interrupted => Err(Failure::interrupted(format!(
+    match end {
+        RunEnd::Failed(why) => Err(Failure::failed(why.clone())),
+        RunEnd::Interrupted => Err(Failure::interrupted(format!(
             "of the tests until then {passed} passed, {failed} failed"
         ))),
-        Ended::Done if failed > 0 => Err(Failure::broken(format!("{} failed", tests(failed)))),
-        Ended::Done if passed + noted == 0 => Err(Failure::failed("nothing could be tested")
+        RunEnd::Done if failed > 0 => Err(Failure::broken(format!("{} failed", tests(failed)))),
+        RunEnd::Done if passed + noted == 0 => Err(Failure::failed("nothing could be tested")
             .and("the reasons are in the report: is the device at the other end, up, and configured as the scenario says?")),
-        Ended::Done if strict && untested > 0 => Err(Failure::failed(format!(
+        RunEnd::Done if strict && untested > 0 => Err(Failure::failed(format!(
             "{} could not be done",
             tests(untested)
         ))
         .and("the reasons are in the report")),
-        Ended::Done => Ok(()),
+        RunEnd::Done => Ok(()),
     }
 }
 
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn untested_is_an_error_if_strict() {
-        let said = |counts, strict| match conclude(&Ended::Done, counts, strict) {
+        let said = |counts, strict| match conclude(&RunEnd::Done, counts, strict) {
             Ok(()) => String::new(),
             Err(failure) => failure.to_string(),
         };

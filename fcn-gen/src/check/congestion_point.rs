@@ -6,12 +6,14 @@ mod verdict;
 
 pub use verdict::judge;
 
-use super::plan::{Plan, Planned, STRANGER, Setup, Way, What, emitted, framed, kinds};
+use super::plan::{
+    FlowPath, FrameContent, Plan, Planned, Setup, UNTRUSTED_SOURCE, emit_packet, framed, kinds,
+};
 use super::statements::Statement;
 use crate::scenario::model::{Flow, NodeKind, Switch};
 use crate::sim::live::LiveNode;
 use crate::units::Ps;
-use data::{Maker, Manner, burst};
+use data::{DataBuilder, PacketOptions, burst};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::bits_per_second;
 use fcn_wire::emit::{self, Carrier};
@@ -63,7 +65,7 @@ fn switch<'s>(setup: &Setup<'s>) -> Option<&'s Switch> {
 pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     let mut plan = Plan::new(setup.device);
     let name = &setup.simulation.nodes[setup.device].name;
-    let (Some(switch), mut all) = (switch(setup), setup.ways()) else {
+    let (Some(switch), mut all) = (switch(setup), setup.flow_paths()) else {
         return Ok(plan);
     };
     if let Some(to) = all.first().map(|way| way.to) {
@@ -127,41 +129,43 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     let count = |payload: u16| (until_full(kmax) / u64::from(payload) + PACKETS).min(MOST_PACKETS);
     // Time that the queue takes to drain, with some margin.
     let drain = setup.rate(first.to).time(2 * kmax + 100_000) + Ps::from_nanos(1_000_000);
-    let mut maker = Maker {
+    let mut builder = DataBuilder {
         setup,
         sent: Vec::new(),
     };
-    let mut add =
-        |plan: &mut Plan, id: &'static str, (ways, manner): (&[Way<'_>], Manner), payload: u16| {
-            let frames = burst(
-                &mut maker,
-                plan.end,
-                ways,
-                manner,
-                (count(payload), payload),
-            );
-            let last = frames
-                .iter()
-                .map(|planned| planned.at)
-                .max()
-                .unwrap_or(plan.end);
-            let what = format!(
-                "{} data packets at {}{}{}",
-                frames.len(),
-                bits_per_second(comes as f64),
-                if manner.same_qp {
-                    " of one flow"
-                } else {
-                    ", each with a QP of its own"
-                },
-                match (manner.traced, manner.incapable) {
-                    (true, _) => ", with an IOAM trace",
-                    (_, true) => ", not ECN-capable",
-                    _ => "",
-                }
-            );
-            plan.step(id, what, last.since(plan.end) + drain, frames);
-        };
+    let mut add = |plan: &mut Plan,
+                   id: &'static str,
+                   (ways, options): (&[FlowPath<'_>], PacketOptions),
+                   payload: u16| {
+        let frames = burst(
+            &mut builder,
+            plan.end,
+            ways,
+            options,
+            (count(payload), payload),
+        );
+        let last = frames
+            .iter()
+            .map(|planned| planned.at)
+            .max()
+            .unwrap_or(plan.end);
+        let what = format!(
+            "{} data packets at {}{}{}",
+            frames.len(),
+            bits_per_second(comes as f64),
+            if options.same_qp {
+                " of one flow"
+            } else {
+                ", each with a QP of its own"
+            },
+            match (options.traced, options.incapable) {
+                (true, _) => ", with an IOAM trace",
+                (_, true) => ", not ECN-capable",
+                _ => "",
+            }
+        );
+        plan.step(id, what, last.since(plan.end) + drain, frames);
+    };
     use Statement as S;
     let per_packet = [
         S::FastCnpSent,
@@ -194,22 +198,27 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         || setup.wants_family(&families)
         || setup.wants_rule(&[Rule::FastCnpMarked])
     {
-        add(&mut plan, EACH, (&inside, Manner::default()), payload);
+        add(
+            &mut plan,
+            EACH,
+            (&inside, PacketOptions::default()),
+            payload,
+        );
     }
     if !setup.off {
         let traces = setup.wants(&[S::FastCnpTraceCopied, S::FastCnpOptionByTrace])
             || setup.wants_family(&[Family::Ioam]);
         if traces && kinds.contains(&Kind::FastCnp1) && first.flow.source.is_ipv6() {
-            let manner = Manner {
+            let options = PacketOptions {
                 traced: true,
-                ..Manner::default()
+                ..PacketOptions::default()
             };
-            add(&mut plan, TRACED, (&inside, manner), payload);
+            add(&mut plan, TRACED, (&inside, options), payload);
         }
         if setup.wants_rule(&[Rule::FastCnpRate, Rule::ProxyCnRate, Rule::WanFcnRate]) {
-            let manner = Manner {
+            let options = PacketOptions {
                 same_qp: true,
-                ..Manner::default()
+                ..PacketOptions::default()
             };
             let one: Vec<_> = links
                 .iter()
@@ -222,20 +231,25 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
             let payload = payload
                 .min(u16::try_from(largest & !3).unwrap_or(u16::MAX))
                 .max(4);
-            add(&mut plan, ONE, (&one, manner), payload);
+            add(&mut plan, ONE, (&one, options), payload);
         }
         if kinds.contains(&Kind::WanFcn) && setup.wants(&[S::WanFcnCapable]) {
-            let manner = Manner {
+            let options = PacketOptions {
                 incapable: true,
-                ..Manner::default()
+                ..PacketOptions::default()
             };
-            add(&mut plan, INCAPABLE, (&inside, manner), payload);
+            add(&mut plan, INCAPABLE, (&inside, options), payload);
         }
         if !outside.is_empty()
             && setup.wants_rule(&[Rule::FastCnpBorder, Rule::ProxyCnBorder, Rule::WanFcnBorder])
         {
             let both = [&outside[..], &inside[..]].concat();
-            add(&mut plan, FOREIGN, (&both, Manner::default()), payload);
+            add(
+                &mut plan,
+                FOREIGN,
+                (&both, PacketOptions::default()),
+                payload,
+            );
             let frames = leaks(setup, &kinds, (plan.end, &outside[0]), first);
             let what = format!(
                 "{} notifications into the domain and out of it",
@@ -244,7 +258,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
             plan.step(LEAKING, what, Ps::from_nanos(2_000_000), frames);
         }
     }
-    plan.sent = maker.sent;
+    plan.sent = builder.sent;
     Ok(plan)
 }
 
@@ -260,8 +274,8 @@ fn settling(setup: &Setup<'_>) -> Ps {
 fn leaks(
     setup: &Setup<'_>,
     kinds: &[Kind],
-    (begin, outside): (Ps, &Way<'_>),
-    inside: &Way<'_>,
+    (begin, outside): (Ps, &FlowPath<'_>),
+    inside: &FlowPath<'_>,
 ) -> Vec<Planned> {
     let (stranger, own) = (outside.flow.source, inside.flow.destination);
     let mut frames = Vec::new();
@@ -284,7 +298,7 @@ fn leaks(
                 frames.push(Planned {
                     at: begin + Ps::from_nanos(n * 50_000),
                     link,
-                    what: What::Octets(framed(nodes, &packet)),
+                    content: FrameContent::Octets(framed(nodes, &packet)),
                 });
             }
         }
@@ -295,7 +309,7 @@ fn leaks(
 /// Builds a notification of that kind about a flow.
 fn notification(setup: &Setup<'_>, kind: Kind, carrier: &Carrier, flow: &Flow) -> Vec<u8> {
     let profile = &setup.simulation.profile;
-    emitted(|out| match kind {
+    emit_packet(|out| match kind {
         Kind::ProxyCn => {
             let message = super::translator::proxy_message(flow, profile);
             emit::proxy_cn(
@@ -319,7 +333,7 @@ fn notification(setup: &Setup<'_>, kind: Kind, carrier: &Carrier, flow: &Flow) -
         _ => {
             let original_destination = match flow.destination {
                 IpAddr::V6(address) => address,
-                IpAddr::V4(_) => STRANGER,
+                IpAddr::V4(_) => UNTRUSTED_SOURCE,
             };
             let option = FastCnpRepr::Option1 {
                 original_destination,

@@ -17,9 +17,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
 /// Octets that surround a frame on the wire: preamble, FCS, gap.
-pub const AROUND: usize = 24;
+pub const WIRE_OVERHEAD: usize = 24;
 /// A source address that is not on any access list (RFC 3849).
-pub const STRANGER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, 0, 0, 0, 0, 1);
+pub const UNTRUSTED_SOURCE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xbad, 0, 0, 0, 0, 1);
 /// Maximum lateness of frames in a step in which milliseconds matter.
 pub const PUNCTUAL: Ps = Ps::from_nanos(500_000);
 /// Longer than any check.
@@ -48,7 +48,7 @@ pub struct Setup<'s> {
 
 /// A flow through the device, with the device's links on its path.
 #[derive(Clone, Copy)]
-pub struct Way<'s> {
+pub struct FlowPath<'s> {
     /// The flow.
     pub flow: &'s Flow,
     /// Index of the ingress link.
@@ -178,11 +178,11 @@ impl<'s> Setup<'s> {
 
     /// Returns the flows through the device.
     #[must_use]
-    pub fn ways(&self) -> Vec<Way<'s>> {
+    pub fn flow_paths(&self) -> Vec<FlowPath<'s>> {
         let flows = self.simulation.flows.iter();
         let ways = flows.filter_map(|flow| {
             let (from, to) = (self.towards(flow.from)?, self.towards(flow.to)?);
-            (from != to).then_some(Way { flow, from, to })
+            (from != to).then_some(FlowPath { flow, from, to })
         });
         ways.collect()
     }
@@ -221,7 +221,7 @@ impl<'s> Setup<'s> {
 }
 
 /// Content of a planned frame.
-pub enum What {
+pub enum FrameContent {
     /// These octets.
     Octets(Vec<u8>),
     /// Built when the outer flow label that the device assigns to a flow is known.
@@ -240,12 +240,12 @@ pub struct Planned {
     /// The device's link on which it arrives.
     pub link: usize,
     /// The content.
-    pub what: What,
+    pub content: FrameContent,
 }
 
 /// A data packet of the plan.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct DataSent {
     /// The flow. Its QP is used by no other packet, except those of one step.
     pub flow: FlowKey,
     /// The device's link to the sender, if the sender is a neighbour.
@@ -268,7 +268,7 @@ pub struct Step {
     /// Identifier of the step.
     pub id: &'static str,
     /// Description of the step.
-    pub what: String,
+    pub description: String,
     /// Time of the step.
     pub time: Range<Ps>,
     /// Number of frames sent by the plan itself, without those of played nodes.
@@ -286,7 +286,7 @@ pub struct Plan {
     /// The steps.
     pub steps: Vec<Step>,
     /// The data packets among the frames.
-    pub sent: Vec<Sent>,
+    pub sent: Vec<DataSent>,
     /// Period in which data of played nodes are marked CE on their way to the device.
     pub marks: Option<Range<Ps>>,
     /// True if frames depend on the device's flow labels.
@@ -319,12 +319,12 @@ impl Plan {
     }
 
     /// Appends a step of that length with its frames.
-    pub fn step(&mut self, id: &'static str, what: String, lasts: Ps, frames: Vec<Planned>) {
+    pub fn step(&mut self, id: &'static str, description: String, lasts: Ps, frames: Vec<Planned>) {
         let begin = self.end;
         self.end = begin + lasts;
         self.steps.push(Step {
             id,
-            what,
+            description,
             time: begin..self.end,
             frames: frames.len(),
         });
@@ -335,9 +335,9 @@ impl Plan {
     /// Returns the length of the plan's longest frame in octets.
     #[must_use]
     pub fn longest(&self) -> usize {
-        let lengths = self.frames.iter().map(|planned| match &planned.what {
-            What::Octets(bytes) => bytes.len(),
-            What::Labelled { .. } => 0,
+        let lengths = self.frames.iter().map(|planned| match &planned.content {
+            FrameContent::Octets(bytes) => bytes.len(),
+            FrameContent::Labelled { .. } => 0,
         });
         lengths.max().unwrap_or(0)
     }
@@ -353,7 +353,7 @@ impl Plan {
 /// Returns the scenario as it is played around the device: no other node notifies or reacts, and
 /// flows are slow enough not to meet congestion.
 #[must_use]
-pub fn surroundings(simulation: &Simulation, device: NodeId) -> Simulation {
+pub fn test_network(simulation: &Simulation, device: NodeId) -> Simulation {
     let mut simulation = simulation.clone();
     simulation.duration = FOREVER;
     for (index, node) in simulation.nodes.iter_mut().enumerate() {
@@ -405,7 +405,7 @@ pub fn framed((from, to): (NodeId, NodeId), packet: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the IP packet written by an emitter.
-pub fn emitted(write: impl FnOnce(&mut [u8]) -> fcn_wire::Result<usize>) -> Vec<u8> {
+pub fn emit_packet(write: impl FnOnce(&mut [u8]) -> fcn_wire::Result<usize>) -> Vec<u8> {
     let mut out = vec![0; LONGEST];
     let len = write(&mut out).unwrap_or_default();
     out.truncate(len);
@@ -417,7 +417,7 @@ pub fn emitted(write: impl FnOnce(&mut [u8]) -> fcn_wire::Result<usize>) -> Vec<
 pub fn cnp(simulation: &Simulation, flow: &Flow) -> Vec<u8> {
     let carrier = Carrier::new(flow.destination, flow.source);
     let cnp = fcn_wire::cnp::CnpRepr::new(flow.sender_qp);
-    emitted(|out| emit::cnp(&carrier, &cnp, &simulation.profile, out))
+    emit_packet(|out| emit::cnp(&carrier, &cnp, &simulation.profile, out))
 }
 
 /// Returns the kinds of notification that the device sends because of congestion, according to the
@@ -445,7 +445,7 @@ pub fn kinds(setup: &Setup<'_>) -> Vec<Kind> {
 /// Returns the octets of an IP packet with the fields that routers may change set to 0: ECN, hop
 /// limit, IPv4's header checksum.
 #[must_use]
-pub fn unchanging(packet: &[u8]) -> Vec<u8> {
+pub fn mask_mutable_fields(packet: &[u8]) -> Vec<u8> {
     let mut packet = packet.to_vec();
     ip::set_traffic_class(&mut packet, 0, 3);
     ip::set_hop_limit(&mut packet, 0);

@@ -2,8 +2,8 @@
 //! marked CE on the way.
 
 use super::bench::{Record, parse};
-use super::judge::{Ledger, NOT_DONE, Own, Sorted, over_rate};
-use super::plan::{AROUND, Plan, Setup, kinds};
+use super::judge::{ClassifiedFrames, DeviceFrame, Ledger, NOT_DONE, over_rate};
+use super::plan::{Plan, Setup, WIRE_OVERHEAD, kinds};
 use super::statements::Statement;
 use crate::scenario::model::{Flow, Simulation};
 use crate::units::{Ps, Rate};
@@ -30,7 +30,7 @@ fn flows<'s>(setup: &Setup<'s>) -> impl Iterator<Item = &'s Flow> + use<'s> {
 
 /// Raises the rates of the flows to the device enough to show if its CNPs are rate-limited, as far
 /// as the links permit.
-pub fn hasten(simulation: &mut Simulation, device: usize, flow_rate: u32) {
+pub fn raise_rates(simulation: &mut Simulation, device: usize, flow_rate: u32) {
     for index in 0..simulation.flows.len() {
         let flow = &simulation.flows[index];
         if flow.to != device {
@@ -46,7 +46,7 @@ pub fn hasten(simulation: &mut Simulation, device: usize, flow_rate: u32) {
             .iter()
             .find(|link| link.a == flow.from || link.b == flow.from);
         let Some(link) = link else { continue };
-        let len = (u64::from(flow.mtu) + HEADERS + AROUND as u64) * 8;
+        let len = (u64::from(flow.mtu) + HEADERS + WIRE_OVERHEAD as u64) * 8;
         let wanted = u64::from(flow_rate) * 5 / 2 * len;
         let most = link.rate.bits_per_second() / share;
         simulation.flows[index].rate_limit = Rate::new(wanted.min(most).max(1));
@@ -102,7 +102,7 @@ pub fn judge(
     setup: &Setup<'_>,
     plan: &Plan,
     record: &Record,
-    sorted: &Sorted<'_>,
+    classified: &ClassifiedFrames<'_>,
     ledger: &mut Ledger,
 ) {
     use Statement as S;
@@ -120,16 +120,16 @@ pub fn judge(
         }
         unmarked |= passed.at < begin;
     }
-    let told: Vec<&Own<'_>> = sorted
-        .own
+    let told: Vec<&DeviceFrame<'_>> = classified
+        .generated
         .iter()
         .filter(|own| own.is_of(Kind::Cnp) || own.is_of(Kind::FastCnp1))
         .collect();
     if plan.time(MARKED).is_none() {
         let all = [S::CnpSent, S::CnpInterval, S::FastCnpOff];
-        return ledger.cannot(&all, NOT_DONE);
+        return ledger.record_untestable_all(&all, NOT_DONE);
     }
-    let nothing = match sorted.own.is_empty() {
+    let nothing = match classified.generated.is_empty() {
         true => "the device did not answer when connections were to be set up",
         false => {
             "no data were sent when they were to be marked: connections were not agreed upon, or too late (a lower --speed helps)"
@@ -139,14 +139,14 @@ pub fn judge(
         return off((!marked.is_empty(), nothing), &told, ledger);
     }
     if marked.is_empty() {
-        ledger.cannot(&[S::CnpSent], nothing);
+        ledger.record_untestable_all(&[S::CnpSent], nothing);
     } else {
         let why = || "data were marked CE, and the device told nobody".to_owned();
         ledger.holds(S::CnpSent, !told.is_empty(), why, &[]);
     }
     let early: Vec<usize> = told
         .iter()
-        .filter(|own| own.passed.at < begin)
+        .filter(|own| own.captured.at < begin)
         .map(|own| own.index)
         .collect();
     if unmarked {
@@ -158,7 +158,7 @@ pub fn judge(
             early.get(..early.len().min(4)).unwrap_or_default(),
         );
     } else {
-        ledger.cannot(&[S::CnpWithCause], nothing);
+        ledger.record_untestable_all(&[S::CnpWithCause], nothing);
     }
     let others = "the device sent no such message";
     let plain = "the scenario has the device send plain CNPs (host.receiver.cnp_form)";
@@ -179,7 +179,7 @@ pub fn judge(
             _ => {}
         }
     }
-    ledger.cannot(
+    ledger.record_untestable_all(
         &[S::CnpQp],
         if fast {
             "the device sends Fast CNPs"
@@ -192,7 +192,7 @@ pub fn judge(
         S::FastCnpOriginalCopied,
         S::FastCnpQpCopied,
     ];
-    ledger.cannot(&of_fast, if fast { others } else { plain });
+    ledger.record_untestable_all(&of_fast, if fast { others } else { plain });
 
     let allowed = (LASTS.as_nanos() + fcn_observe::rules::TOLERANCE) * u64::from(setup.flow_rate)
         / 1_000_000_000;
@@ -204,9 +204,9 @@ pub fn judge(
         }
     }
     if marked.values().any(|count| u64::from(*count) > allowed + 1) && !told.is_empty() {
-        ledger.tries(&[S::CnpInterval]);
+        ledger.record_judgeable_all(&[S::CnpInterval]);
     } else {
-        ledger.cannot(
+        ledger.record_untestable_all(
             &[S::CnpInterval],
             "fewer data were marked than the limit lets through",
         );
@@ -215,13 +215,13 @@ pub fn judge(
 
 fn fast_cnp(
     setup: &Setup<'_>,
-    own: &Own<'_>,
+    frame: &DeviceFrame<'_>,
     (receiver, from, to): (IpAddr, IpAddr, IpAddr),
     qp: fcn_wire::Qp,
     ledger: &mut Ledger,
 ) {
     use Statement as S;
-    let shows = &[own.index];
+    let shows = &[frame.index];
     let of_sender = || flows(setup).filter(move |flow| flow.source == to);
     let holds = of_sender().any(|flow| flow.destination == receiver);
     let why = || format!("{to} has sent nothing to {receiver}");
@@ -240,14 +240,14 @@ fn fast_cnp(
     );
 }
 
-fn off((marked, nothing): (bool, &str), told: &[&Own<'_>], ledger: &mut Ledger) {
+fn off((marked, nothing): (bool, &str), told: &[&DeviceFrame<'_>], ledger: &mut Ledger) {
     let off = Statement::FastCnpOff;
     if !marked {
-        return ledger.cannot(&[off], nothing);
+        return ledger.record_untestable_all(&[off], nothing);
     }
-    ledger.tries(&[off]);
-    for own in told.iter().filter(|own| own.is_of(Kind::FastCnp1)) {
+    ledger.record_judgeable_all(&[off]);
+    for frame in told.iter().filter(|own| own.is_of(Kind::FastCnp1)) {
         let why = || "the device sent a Fast CNP, and nobody enabled it".to_owned();
-        ledger.fails(off, why, &[own.index]);
+        ledger.fails(off, why, &[frame.index]);
     }
 }

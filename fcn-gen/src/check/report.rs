@@ -30,7 +30,7 @@ const PACKETS: &str = "packets.pcapng";
 
 /// Reason for the end of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum RunEnd {
     /// The plan was completed.
     Done,
     /// It was interrupted.
@@ -40,9 +40,9 @@ pub enum Ended {
 }
 
 /// Result of running a plan.
-pub struct Ran {
+pub struct CheckRun {
     /// Reason for the end.
-    pub ended: Ended,
+    pub end: RunEnd,
     /// The plan, with its completed steps.
     pub plan: Plan,
     /// The recorded frames.
@@ -55,7 +55,7 @@ pub struct Ran {
 pub const FILES: [&str; 3] = [REPORT, JUNIT, PACKETS];
 
 /// Description of the check.
-pub struct About<'a> {
+pub struct CheckInfo<'a> {
     /// Role of the device.
     pub role: &'static str,
     /// Name of the device's node.
@@ -93,14 +93,14 @@ pub fn counts(outcomes: &[Outcome]) -> [usize; 4] {
     })
 }
 
-fn heading(about: &About<'_>) -> String {
-    let About {
+fn heading(info: &CheckInfo<'_>) -> String {
+    let CheckInfo {
         role,
         device,
         scenario,
         off,
         speed,
-    } = about;
+    } = info;
     let mut text = format!("device   {role}: {device} of {scenario}");
     if *off {
         text.push_str(", as it was delivered");
@@ -124,7 +124,7 @@ fn steps_text(plan: &Plan) -> String {
             "  {:<12} {:>10}  {}",
             step.id,
             format!("{lasts:.1?}"),
-            step.what
+            step.description
         );
     }
     text
@@ -132,25 +132,25 @@ fn steps_text(plan: &Plan) -> String {
 
 /// Describes the plan before it is run.
 pub fn announcement<'p>(
-    about: &About<'_>,
+    info: &CheckInfo<'_>,
     plan: &Plan,
     links: impl Iterator<Item = (&'p str, &'p str, &'p str)>,
 ) -> String {
-    let mut text = heading(about);
+    let mut text = heading(info);
     for (interface, peer, mode) in links {
         let _ = writeln!(text, "link     {interface}, in the place of {peer}: {mode}");
     }
     if plan.waits {
         text.push_str("waits    for the device's first RoCEv2 packet: start it now\n");
     }
-    let lasts = Duration::from(plan.end).div_f64(about.speed);
+    let lasts = Duration::from(plan.end).div_f64(info.speed);
     let _ = writeln!(text, "until    {lasts:.1?} are over, or Ctrl-C");
     text
 }
 
 /// Describes the tests and the packets that would be sent.
-pub fn dry_text(about: &About<'_>, setup: &Setup<'_>, plan: &Plan) -> String {
-    let mut text = heading(about);
+pub fn dry_text(info: &CheckInfo<'_>, setup: &Setup<'_>, plan: &Plan) -> String {
+    let mut text = heading(info);
     let tests: Vec<_> = setup
         .wanted
         .iter()
@@ -189,7 +189,7 @@ fn steps_json(plan: &Plan) -> Vec<Value> {
     let step = |step: &super::plan::Step| {
         json!({
             "id": step.id,
-            "what": step.what,
+            "what": step.description,
             "begin_ns": step.time.start.as_nanos(),
             "end_ns": step.time.end.as_nanos(),
             "frames": step.frames,
@@ -199,7 +199,7 @@ fn steps_json(plan: &Plan) -> Vec<Value> {
 }
 
 /// Returns the same as [`dry_text`] as JSON.
-pub fn dry_json(about: &About<'_>, setup: &Setup<'_>, plan: &Plan) -> Value {
+pub fn dry_json(info: &CheckInfo<'_>, setup: &Setup<'_>, plan: &Plan) -> Value {
     let tests = setup.wanted.iter().filter(|test| setup.applies(**test));
     let tests = tests
         .map(|test| json!({ "id": test.id(), "section": test.section(), "text": test.text() }));
@@ -207,11 +207,11 @@ pub fn dry_json(about: &About<'_>, setup: &Setup<'_>, plan: &Plan) -> Value {
         "schema": CHECK_SCHEMA,
         "version": CHECK_VERSION,
         "dry_run": true,
-        "role": about.role,
-        "device": about.device,
-        "scenario": about.scenario,
-        "off": about.off,
-        "speed": about.speed,
+        "role": info.role,
+        "device": info.device,
+        "scenario": info.scenario,
+        "off": info.off,
+        "speed": info.speed,
         "steps": steps_json(plan),
         "tests": tests.collect::<Vec<_>>(),
     })
@@ -227,8 +227,8 @@ fn numbers(outcome: &Outcome) -> Vec<usize> {
 /// # Errors
 /// The report cannot be represented in JSON.
 pub fn json(
-    about: &About<'_>,
-    ran: &Ran,
+    info: &CheckInfo<'_>,
+    run: &CheckRun,
     links: &[LinkReport],
     outcomes: &[Outcome],
 ) -> Result<Value> {
@@ -249,36 +249,36 @@ pub fn json(
         "schema": CHECK_SCHEMA,
         "version": CHECK_VERSION,
         "dry_run": false,
-        "role": about.role,
-        "device": about.device,
-        "scenario": about.scenario,
-        "off": about.off,
-        "speed": about.speed,
-        "seconds": ran.nanoseconds as f64 / 1e9,
-        "ended": ended(&ran.ended),
+        "role": info.role,
+        "device": info.device,
+        "scenario": info.scenario,
+        "off": info.off,
+        "speed": info.speed,
+        "seconds": run.nanoseconds as f64 / 1e9,
+        "ended": ended(&run.end),
         "links": links,
-        "frames": ran.record.frames.len(),
-        "frames_left_out": ran.record.left_out,
+        "frames": run.record.frames.len(),
+        "frames_left_out": run.record.unrecorded,
         "passed": passed,
         "noted": noted,
         "failed": failed,
         "not_tested": untested,
-        "steps": steps_json(&ran.plan),
+        "steps": steps_json(&run.plan),
         "tests": tests.collect::<Vec<_>>(),
     }))
 }
 
-fn ended(ended: &Ended) -> &str {
-    match ended {
-        Ended::Done => "all was done",
-        Ended::Interrupted => "interrupted",
-        Ended::Failed(why) => why,
+fn ended(end: &RunEnd) -> &str {
+    match end {
+        RunEnd::Done => "all was done",
+        RunEnd::Interrupted => "interrupted",
+        RunEnd::Failed(why) => why,
     }
 }
 
 /// Returns the report as text: failed and noted tests first, with reasons and frames.
 pub fn text(
-    ran: &Ran,
+    run: &CheckRun,
     links: &[LinkReport],
     outcomes: &[Outcome],
     folder: Option<&Path>,
@@ -323,11 +323,11 @@ pub fn text(
         text.push('\n');
     }
     let [passed, noted, failed, untested] = counts(outcomes);
-    let seconds = ran.nanoseconds as f64 / 1e9;
+    let seconds = run.nanoseconds as f64 / 1e9;
     let _ = writeln!(
         text,
         "\nverdict     {passed} passed, {failed} failed, {noted} noted, {untested} not tested; {}, after {seconds:.3} s",
-        ended(&ran.ended)
+        ended(&run.end)
     );
     for link in links {
         if link.refused > 0 || link.lost.is_some_and(|lost| lost > 0) {
@@ -341,11 +341,11 @@ pub fn text(
             );
         }
     }
-    if ran.record.left_out > 0 {
+    if run.record.unrecorded > 0 {
         let _ = writeln!(
             text,
             "left out    {} for which there was no room",
-            counted(ran.record.left_out, "frame")
+            counted(run.record.unrecorded, "frame")
         );
     }
     if let Some(folder) = folder {
@@ -365,12 +365,12 @@ pub fn text(
 pub fn write(
     folder: &Path,
     whole: &Value,
-    about: &About<'_>,
+    info: &CheckInfo<'_>,
     (links, simulation): (&[LinkReport], &Simulation),
     (record, outcomes): (&Record, &[Outcome]),
 ) -> Result {
     Pending::create(&folder.join(REPORT))?.finish(format!("{whole:#}\n").as_bytes())?;
-    Pending::create(&folder.join(JUNIT))?.finish(junit(about, outcomes).as_bytes())?;
+    Pending::create(&folder.join(JUNIT))?.finish(junit(info, outcomes).as_bytes())?;
     packets(&folder.join(PACKETS), links, simulation, (record, outcomes))
         .map_err(|error| Failure::failed(error.to_string()))
 }
@@ -440,9 +440,9 @@ fn packets(
 }
 
 /// Returns the report as JUnit XML.
-pub fn junit(about: &About<'_>, outcomes: &[Outcome]) -> String {
+pub fn junit(info: &CheckInfo<'_>, outcomes: &[Outcome]) -> String {
     let [_, _, failed, untested] = counts(outcomes);
-    let suite = escaped(&format!("fcn-gen check {}", about.role));
+    let suite = escaped(&format!("fcn-gen check {}", info.role));
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"{suite}\" tests=\"{}\" failures=\"{failed}\" skipped=\"{untested}\">\n",
         outcomes.len()

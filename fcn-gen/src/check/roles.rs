@@ -1,7 +1,7 @@
 //! Dispatch by role: its plan, and its own judge after the rules that apply to all roles.
 
 use super::bench::Record;
-use super::judge::{Grade, Ledger, Outcome, by_rules, sort};
+use super::judge::{Grade, Ledger, Outcome, by_rules, classify};
 use super::plan::{Plan, Setup};
 use super::{congestion_point, receiver, sender, translator};
 use crate::emulate::Role;
@@ -20,7 +20,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
 /// Judges a record.
 #[must_use]
 pub fn judge(setup: &Setup<'_>, plan: &Plan, record: &Record) -> Vec<Outcome> {
-    let sorted = sort(setup, record);
+    let sorted = classify(setup, record);
     let mut ledger = Ledger::default();
     if !setup.off {
         by_rules(setup, &sorted, &mut ledger);

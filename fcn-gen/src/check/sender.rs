@@ -1,8 +1,10 @@
 //! Check of a sender: it writes to the scenario's receivers and gets valid and invalid
 //! notifications, while its rates are measured.
 
-use super::judge::{Ledger, Sorted, data};
-use super::plan::{PUNCTUAL, Plan, Planned, STRANGER, Setup, What, cnp, emitted, framed};
+use super::judge::{ClassifiedFrames, Ledger, data};
+use super::plan::{
+    FrameContent, PUNCTUAL, Plan, Planned, Setup, UNTRUSTED_SOURCE, cnp, emit_packet, framed,
+};
 use super::statements::Statement;
 use crate::scenario::model::Flow;
 use crate::scenario::model::IoamTrace;
@@ -94,7 +96,7 @@ fn steps(setup: &Setup<'_>) -> Vec<Step> {
             Step {
                 id: "stranger",
                 flow: 0,
-                message: fast(STRANGER, None, false),
+                message: fast(UNTRUSTED_SOURCE, None, false),
                 what: "Fast CNPs from a source that is not on the access list",
                 obeyed: None,
                 ignored: Some(S::FastCnpAccessList),
@@ -181,7 +183,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         let frames = (0..LASTS.0 / GAP.0).map(|n| Planned {
             at: plan.end + Ps(GAP.0 * n),
             link: 0,
-            what: What::Octets(framed(nodes, &packet)),
+            content: FrameContent::Octets(framed(nodes, &packet)),
         });
         let frames: Vec<_> = frames.collect();
         let what = format!("{} {} about {}", frames.len(), step.what, flow.name);
@@ -229,7 +231,7 @@ fn notification(setup: &Setup<'_>, flow: &Flow, message: Message) -> Vec<u8> {
         },
     };
     let carrier = Carrier::new(from.into(), flow.source);
-    emitted(|out| {
+    emit_packet(|out| {
         emit::fast_cnp(
             &carrier,
             &option,
@@ -268,23 +270,23 @@ impl Change {
     }
 }
 
-fn change(sorted: &Sorted<'_>, flow: FlowKey, step: &Range<Ps>) -> Change {
+fn change(classified: &ClassifiedFrames<'_>, flow: FlowKey, step: &Range<Ps>) -> Change {
     let begin = step.start;
     let before = Ps(begin.0.saturating_sub(WINDOW.0))..begin;
     let after = begin + REACTION..begin + REACTION + WINDOW;
     let mut change = Change::default();
-    for (own, data) in data(&sorted.own).filter(|(_, data)| data.flow() == flow) {
-        let octets = own.frame.wire_len() as u64;
-        let label = own.frame.ip().map_or(0, |ip| ip.flow_label);
-        if before.contains(&own.passed.at) {
+    for (frame, data) in data(&classified.generated).filter(|(_, data)| data.flow() == flow) {
+        let octets = frame.parsed.wire_len() as u64;
+        let label = frame.parsed.ip().map_or(0, |ip| ip.flow_label);
+        if before.contains(&frame.captured.at) {
             change.packets_before += 1;
             change.before += octets;
             change.paths_before.insert(data.entropy(label));
-        } else if after.contains(&own.passed.at) {
+        } else if after.contains(&frame.captured.at) {
             change.after += octets;
             change.paths_after.insert(data.entropy(label));
             if change.frames.len() < 4 {
-                change.frames.push(own.index);
+                change.frames.push(frame.index);
             }
         }
     }
@@ -292,22 +294,33 @@ fn change(sorted: &Sorted<'_>, flow: FlowKey, step: &Range<Ps>) -> Change {
 }
 
 /// Judges a sender.
-pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut Ledger) {
+pub fn judge(
+    setup: &Setup<'_>,
+    plan: &Plan,
+    classified: &ClassifiedFrames<'_>,
+    ledger: &mut Ledger,
+) {
     let flows = flows(setup);
     let mut slowed = BTreeSet::new();
     for step in steps(setup) {
         let all = [step.obeyed, step.ignored, step.others];
         let all: Vec<Statement> = all.into_iter().flatten().collect();
         let Some(flow) = flows.get(step.flow) else {
-            ledger.cannot(&all, "it takes a flow that nothing was said about: give the sender three (--set flows=3)");
+            ledger.record_untestable_all(
+                &all,
+                "it takes a flow that nothing was said about: give the sender three (--set flows=3)",
+            );
             continue;
         };
         let Some(time) = plan.time(step.id) else {
             continue;
         };
-        let seen = change(sorted, flow.key(), &time);
+        let seen = change(classified, flow.key(), &time);
         if seen.packets_before < FEWEST {
-            ledger.cannot(&all, "the sender sent too little of the flow before, be it slow still from an earlier step");
+            ledger.record_untestable_all(
+                &all,
+                "the sender sent too little of the flow before, be it slow still from an earlier step",
+            );
             continue;
         }
         let is_fast = matches!(step.message, Message::Fast { .. });
@@ -337,14 +350,14 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
             .enumerate()
             .filter(|(index, _)| !slowed.contains(index));
         let rest: Vec<_> = rest
-            .map(|(_, flow)| (flow, change(sorted, flow.key(), &time)))
+            .map(|(_, flow)| (flow, change(classified, flow.key(), &time)))
             .collect();
         let rest: Vec<_> = rest
             .into_iter()
             .filter(|(_, seen)| seen.packets_before >= FEWEST)
             .collect();
         if rest.is_empty() {
-            ledger.cannot(
+            ledger.record_untestable_all(
                 &[statement],
                 "the sender has no other flow that nothing was said about (--set flows=4)",
             );

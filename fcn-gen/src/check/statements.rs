@@ -26,7 +26,7 @@ fcn_wire::identified! {
 
 /// Way of observing a statement from outside.
 #[derive(Clone, Copy, Debug)]
-pub enum Seen {
+pub enum Observability {
     /// By its own test, for these roles.
     Test(&'static [Role]),
     /// By these rules of the list.
@@ -49,7 +49,7 @@ pub struct Info {
     /// The requirement.
     pub text: &'static str,
     /// Way of observing it.
-    pub seen: Seen,
+    pub observability: Observability,
 }
 
 macro_rules! statements {
@@ -66,7 +66,8 @@ macro_rules! statements {
             #[must_use]
             pub const fn info(self) -> &'static Info {
                 const INFO: &[Info] = &[ $( Info {
-                    id: $id, draft: $draft, section: $section, force: Force::$force, text: $text, seen: $seen,
+                    id: $id, draft: $draft, section: $section, force: Force::$force, text: $text,
+                    observability: $seen,
                 }, )+ ];
                 &INFO[self as usize]
             }
@@ -74,8 +75,8 @@ macro_rules! statements {
     };
 }
 
+use Observability::{Not, Rules, Test as At};
 use Role::{CongestionPoint, IngressPe, Proxy, Receiver, Sender};
-use Seen::{Not, Rules, Test as At};
 
 statements! {
     FastCnpSent = "fastcnp.sent", Some(&FAST_CNP), "section 4", Says, At(&[CongestionPoint]),
@@ -354,7 +355,7 @@ pub fn tests(roles: &[Role]) -> impl Iterator<Item = (Role, Test)> + '_ {
             true => *role == CongestionPoint && SEVERAL.contains(rule),
             false => families(*role).contains(&rule.info().family),
         };
-        let at = |statement: &Statement| match statement.info().seen {
+        let at = |statement: &Statement| match statement.info().observability {
             At(roles) => roles.contains(role),
             Rules(_) | Not(_) => false,
         };
@@ -379,7 +380,7 @@ pub fn page() -> String {
         .iter()
         .map(|statement| (statement, statement.info()));
     for (statement, info) in all.clone() {
-        if let Not(why) = info.seen {
+        if let Not(why) = info.observability {
             let (text_of, force) = (info.text, info.force.id());
             let _ = writeln!(
                 text,
@@ -392,7 +393,7 @@ pub fn page() -> String {
         "\n## Seen\n\n| statement | source | says | test | of |\n|---|---|---|---|---|\n",
     );
     for (statement, info) in all {
-        let (ids, roles) = match info.seen {
+        let (ids, roles) = match info.observability {
             At(roles) => {
                 let roles: Vec<_> = roles.iter().map(|role| role.id()).collect();
                 (format!("`{}`", info.id), roles.join(", "))
@@ -442,7 +443,7 @@ mod tests {
             .collect();
         assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
         for statement in Statement::ALL {
-            match statement.info().seen {
+            match statement.info().observability {
                 At(roles) => assert!(!roles.is_empty(), "{statement:?}"),
                 Rules(rules) => {
                     for rule in rules {

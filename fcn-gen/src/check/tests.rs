@@ -3,7 +3,7 @@
 use super::bench::{Bench, Record, parse};
 use super::command::prepared;
 use super::judge::{Grade, Outcome};
-use super::plan::{Plan, STRANGER, Setup, emitted};
+use super::plan::{Plan, Setup, UNTRUSTED_SOURCE, emit_packet};
 use super::roles::{judge, plan};
 use super::statements::{Test, tests};
 use crate::emulate::{Enabled, Role};
@@ -68,7 +68,7 @@ type Alter = Box<dyn Fn(&[u8]) -> Vec<Vec<u8>>>;
 /// Changes the device's configuration.
 type Configure = Box<dyn Fn(&mut Simulation, NodeId)>;
 /// A frame of the device in transit: its time of arrival, its sequence number, its link.
-type OnTheWay = Reverse<(Ps, u64, usize, Vec<u8>)>;
+type InTransit = Reverse<(Ps, u64, usize, Vec<u8>)>;
 
 /// Faults of the device, relative to ours: in its configuration, in each frame sent, in the choice
 /// between its two links, and in each frame received.
@@ -140,7 +140,7 @@ fn play<'s>(
     let macs = vec![[2, 0, 0, 0, 0, 9]; links];
     let mut bench: Bench<'s> = Bench::new(simulation, device, &macs, None, plan);
     let mut now = Ps(0);
-    let mut cables: BinaryHeap<OnTheWay> = BinaryHeap::new();
+    let mut cables: BinaryHeap<InTransit> = BinaryHeap::new();
     let mut number = 0;
     while !bench.is_over(now) {
         let arrival = cables.peek().map(|next| next.0.0);
@@ -156,8 +156,8 @@ fn play<'s>(
             bench.on_frame(now, now, link, &bytes);
         }
         bench.on_timer(now);
-        let leaving: Vec<_> = bench.leaving().collect();
-        for (link, bytes) in leaving {
+        let outgoing: Vec<_> = bench.take_outgoing().collect();
+        for (link, bytes) in outgoing {
             for bytes in (broken.hears)(&bytes) {
                 live.on_frame(now, link, &bytes);
             }
@@ -166,7 +166,7 @@ fn play<'s>(
         assert_eq!(live.failure(), None);
         assert_eq!(bench.failure(), None);
         let mut leaving = Vec::new();
-        live.take_leaving(&mut leaving);
+        live.take_outgoing(&mut leaving);
         for frame in leaving {
             let bytes = <[&[u8]; 2]>::from(frame.parts()).concat();
             for bytes in (broken.sends)(&bytes) {
@@ -217,7 +217,7 @@ fn checked_late(
         .retain(|test| only.is_none_or(|only| *test == only));
     let plan = plan(&setup).unwrap();
     let (plan, mut record) = play((&simulation, device), &own, plan, broken);
-    assert_eq!(record.left_out, 0);
+    assert_eq!(record.unrecorded, 0);
     for frame in &mut record.frames {
         frame.since.0 = frame.since.0.saturating_sub(late.0);
     }
@@ -431,7 +431,7 @@ fn fast_cnp(
         CnpRepr::parse(&cnp),
     );
     change(&mut carrier, &mut option, &mut cnp);
-    let packet = emitted(|out| emit::fast_cnp(&carrier, &option, &cnp, &Profile::DEFAULT, out));
+    let packet = emit_packet(|out| emit::fast_cnp(&carrier, &option, &cnp, &Profile::DEFAULT, out));
     [&bytes[..14], &packet].concat()
 }
 
@@ -446,7 +446,7 @@ fn cnp(bytes: &[u8], change: impl Fn(&mut Carrier, &mut CnpRepr)) -> Vec<u8> {
         CnpRepr::parse(&cnp),
     );
     change(&mut carrier, &mut cnp);
-    let packet = emitted(|out| emit::cnp(&carrier, &cnp, &Profile::DEFAULT, out));
+    let packet = emit_packet(|out| emit::cnp(&carrier, &cnp, &Profile::DEFAULT, out));
     [&bytes[..14], &packet].concat()
 }
 
@@ -461,7 +461,7 @@ fn proxy_cn(bytes: &[u8], change: impl Fn(&mut Carrier, &mut ProxyCnRepr<'_>)) -
         ProxyCnRepr::parse(&message),
     );
     change(&mut carrier, &mut message);
-    let packet = emitted(|out| emit::proxy_cn(&carrier, &message, &Profile::DEFAULT, out));
+    let packet = emit_packet(|out| emit::proxy_cn(&carrier, &message, &Profile::DEFAULT, out));
     [&bytes[..14], &packet].concat()
 }
 
@@ -478,7 +478,7 @@ fn wan_fcn(bytes: &[u8], change: impl Fn(&mut Carrier, &mut WanFcnRepr)) -> Vec<
     };
     let mut carrier = Carrier::new(ip.source, ip.destination);
     change(&mut carrier, &mut message);
-    let packet = emitted(|out| emit::wan_fcn(&carrier, &message, &Profile::DEFAULT, out));
+    let packet = emit_packet(|out| emit::wan_fcn(&carrier, &message, &Profile::DEFAULT, out));
     [&bytes[..14], &packet].concat()
 }
 
@@ -639,14 +639,14 @@ fn broken_congestion_point_is_detected() {
         SWITCH,
         false,
         "another source",
-        &fast(|carrier, _, _| carrier.source = STRANGER.into()),
+        &fast(|carrier, _, _| carrier.source = UNTRUSTED_SOURCE.into()),
         &["fastcnp.source.own"],
     );
     fails(
         SWITCH,
         false,
         "another destination",
-        &fast(|carrier, _, _| carrier.destination = STRANGER.into()),
+        &fast(|carrier, _, _| carrier.destination = UNTRUSTED_SOURCE.into()),
         &["fastcnp.destination.copied"],
     );
     fails(
@@ -655,7 +655,7 @@ fn broken_congestion_point_is_detected() {
         "another original destination",
         &fast(|_, option, _| {
             *option = FastCnpRepr::Option1 {
-                original_destination: STRANGER,
+                original_destination: UNTRUSTED_SOURCE,
             };
         }),
         &["fastcnp.original_destination.copied"],
@@ -800,7 +800,7 @@ fn broken_congestion_point_is_detected_by_proxy_and_wan() {
         FOR_PROXY,
         false,
         "to another proxy",
-        &proxy(|carrier, _| carrier.destination = STRANGER.into()),
+        &proxy(|carrier, _| carrier.destination = UNTRUSTED_SOURCE.into()),
         &["proxycn.destination.proxy"],
     );
     fails(
@@ -833,7 +833,8 @@ fn broken_congestion_point_is_detected_by_proxy_and_wan() {
                 ..ProxyCnRepr::parse(&message)
             };
             let carrier = Carrier::new(ip.source, ip.destination);
-            let packet = emitted(|out| emit::proxy_cn(&carrier, &message, &Profile::DEFAULT, out));
+            let packet =
+                emit_packet(|out| emit::proxy_cn(&carrier, &message, &Profile::DEFAULT, out));
             [&bytes[..14], &packet].concat()
         }),
         &["proxycn.invoking.copied"],
@@ -873,7 +874,7 @@ fn broken_congestion_point_is_detected_by_proxy_and_wan() {
         IN_WAN,
         false,
         "to somebody else",
-        &wan(|carrier, _| carrier.destination = STRANGER.into()),
+        &wan(|carrier, _| carrier.destination = UNTRUSTED_SOURCE.into()),
         &["wanfcn.destination.ingress"],
     );
     fails(
@@ -981,7 +982,7 @@ fn broken_receiver_is_detected() {
         FAST_RECEIVER,
         false,
         "another source",
-        &fast(|carrier, _, _| carrier.source = STRANGER.into()),
+        &fast(|carrier, _, _| carrier.source = UNTRUSTED_SOURCE.into()),
         &["fastcnp.source.receiver"],
     );
     fails(
@@ -990,7 +991,7 @@ fn broken_receiver_is_detected() {
         "another original destination",
         &fast(|_, option, _| {
             *option = FastCnpRepr::Option1 {
-                original_destination: STRANGER,
+                original_destination: UNTRUSTED_SOURCE,
             };
         }),
         &["fastcnp.original_destination.copied"],
@@ -1093,7 +1094,7 @@ fn broken_translator_is_detected() {
     let plain = |change: fn(&mut Carrier, &mut CnpRepr)| sends(move |bytes| cnp(bytes, change));
     let (other_qp, elsewhere) = (
         || plain(|_, cnp| cnp.bth.dest_qp = next(cnp.bth.dest_qp)),
-        || plain(|carrier, _| carrier.destination = STRANGER.into()),
+        || plain(|carrier, _| carrier.destination = UNTRUSTED_SOURCE.into()),
     );
     let proxied = |change: fn(&mut fcn_node::proxy::Config)| {
         switched(move |switch| change(&mut switch.proxy.as_mut().unwrap().config))

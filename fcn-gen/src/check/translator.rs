@@ -1,8 +1,10 @@
 //! Check of a proxy node or an ingress PE: flows are set up through it, then it gets valid and
 //! invalid notifications of congestion.
 
-use super::judge::{Ledger, Own, Sorted, data, over_rate};
-use super::plan::{PUNCTUAL, Plan, Planned, STRANGER, Setup, Way, What, emitted, framed};
+use super::judge::{ClassifiedFrames, DeviceFrame, Ledger, data, over_rate};
+use super::plan::{
+    FlowPath, FrameContent, PUNCTUAL, Plan, Planned, Setup, UNTRUSTED_SOURCE, emit_packet, framed,
+};
 use super::statements::Statement;
 use crate::emulate::Role;
 use crate::scenario::model::{Flow, NodeId, NodeKind};
@@ -65,7 +67,7 @@ const fn names(role: Role) -> Names {
 }
 
 /// Returns the access list of the device.
-fn believed<'s>(setup: &Setup<'s>) -> &'s [Prefix] {
+fn access_list<'s>(setup: &Setup<'s>) -> &'s [Prefix] {
     let NodeKind::Switch(switch) = &setup.simulation.nodes[setup.device].kind else {
         return &[];
     };
@@ -80,7 +82,7 @@ fn believed<'s>(setup: &Setup<'s>) -> &'s [Prefix] {
 /// list is empty.
 fn notifier(setup: &Setup<'_>, link: usize) -> Option<NodeId> {
     let nodes = setup.simulation.nodes.iter().enumerate();
-    let list = believed(setup);
+    let list = access_list(setup);
     let mut able = nodes.filter(|(node, values)| {
         *node != setup.device
             && matches!(values.kind, NodeKind::Switch(_))
@@ -104,7 +106,7 @@ pub fn proxy_message(flow: &Flow, profile: &Profile) -> (ProxyCnRepr<'static>, V
     let ip = match (flow.source, flow.destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => Part::v4(source, destination, class),
         (IpAddr::V6(source), IpAddr::V6(destination)) => Part::v6(source, destination, class),
-        _ => Part::v6(STRANGER, STRANGER, class),
+        _ => Part::v6(UNTRUSTED_SOURCE, UNTRUSTED_SOURCE, class),
     };
     let payload = [0x5A; 1_024];
     let parts = [
@@ -133,13 +135,13 @@ pub fn proxy_message(flow: &Flow, profile: &Profile) -> (ProxyCnRepr<'static>, V
 pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     let simulation = setup.simulation;
     let mut plan = Plan::new(setup.device);
-    let ways = setup.ways();
+    let paths = setup.flow_paths();
     let name = &simulation.nodes[setup.device].name;
-    let Some(Way {
+    let Some(FlowPath {
         flow: first,
         to: link,
         ..
-    }) = ways.first().copied()
+    }) = paths.first().copied()
     else {
         return Err(Failure::usage("no flow passes the device").and(name));
     };
@@ -154,7 +156,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     plan.learns_labels = setup.role == Role::IngressPe;
     plan.punctual = Some(PUNCTUAL);
     let delays: u64 = simulation.links.iter().map(|link| link.delay.0).sum();
-    let start = ways
+    let start = paths
         .iter()
         .map(|way| way.flow.start)
         .max()
@@ -178,7 +180,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         let frames = (0..count).map(|n| Planned {
             at: begin + Ps(gap.0 * n),
             link,
-            what: notification(setup, by, from, flow, reserved),
+            content: notification(setup, by, from, flow, reserved),
         });
         let frames: Vec<_> = frames.collect();
         let what = format!(
@@ -189,7 +191,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         );
         plan.step(id, what, Ps(gap.0 * count) + ANSWER, frames);
     };
-    let other = |n: usize| ways.get(n).or(ways.last()).map_or(first, |way| way.flow);
+    let other = |n: usize| paths.get(n).or(paths.last()).map_or(first, |way| way.flow);
     use Statement as S;
     // This step comes first, because answers to earlier notifications may be late.
     if !setup.off && setup.wants(&[names.access_list]) {
@@ -197,7 +199,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         add(
             &mut plan,
             "stranger",
-            (other(1), STRANGER, false),
+            (other(1), UNTRUSTED_SOURCE, false),
             (FEW, PAUSE),
             what,
         );
@@ -229,7 +231,7 @@ fn notification(
     from: Ipv6Addr,
     flow: &Flow,
     reserved: bool,
-) -> What {
+) -> FrameContent {
     let to = setup.simulation.nodes[setup.device].ipv6;
     let nodes = (by, setup.device);
     let carrier = Carrier::new(from.into(), to.into());
@@ -241,10 +243,10 @@ fn notification(
                 level: 7,
                 reserved: if reserved { 0x1FF } else { 0 },
             };
-            let packet = emitted(|out| emit::wan_fcn(&carrier, &message, &profile, out));
+            let packet = emit_packet(|out| emit::wan_fcn(&carrier, &message, &profile, out));
             Some(framed(nodes, &packet))
         };
-        return What::Labelled {
+        return FrameContent::Labelled {
             flow: flow.key(),
             make: Box::new(make),
         };
@@ -254,30 +256,37 @@ fn notification(
         invoking: &quoted,
         ..message
     };
-    let packet = emitted(|out| emit::proxy_cn(&carrier, &message, &profile, out));
-    What::Octets(framed(nodes, &packet))
+    let packet = emit_packet(|out| emit::proxy_cn(&carrier, &message, &profile, out));
+    FrameContent::Octets(framed(nodes, &packet))
 }
 
 /// Judges a proxy node or an ingress PE.
-pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut Ledger) {
+pub fn judge(
+    setup: &Setup<'_>,
+    plan: &Plan,
+    classified: &ClassifiedFrames<'_>,
+    ledger: &mut Ledger,
+) {
     let names = names(setup.role);
-    let ways = setup.ways();
-    let Some(Way { flow: first, .. }) = ways.first() else {
+    let paths = setup.flow_paths();
+    let Some(FlowPath { flow: first, .. }) = paths.first() else {
         return;
     };
-    let cnps: Vec<&Own<'_>> = sorted
-        .own
+    let cnps: Vec<&DeviceFrame<'_>> = classified
+        .generated
         .iter()
         .filter(|own| own.is_of(Kind::Cnp))
         .collect();
     // Includes all frames that may have arrived in time: a busy machine reads them late.
     let within = |id: &str| {
         let time = plan.time(id)?;
-        let overlaps = |own: &&&Own<'_>| own.passed.at >= time.start && own.passed.since < time.end;
+        let overlaps = |frame: &&&DeviceFrame<'_>| {
+            frame.captured.at >= time.start && frame.captured.since < time.end
+        };
         let within = cnps.iter().filter(overlaps);
         Some(within.copied().collect::<Vec<_>>())
     };
-    let passed = data(&sorted.forwarded).count();
+    let passed = data(&classified.forwarded).count();
     let all = [
         names.sent,
         names.destination,
@@ -288,8 +297,8 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
     ];
     if passed == 0 {
         let why = "the device passed no data on";
-        ledger.cannot(&all, why);
-        ledger.cannot(
+        ledger.record_untestable_all(&all, why);
+        ledger.record_untestable_all(
             &[
                 Statement::IngressReserved,
                 Statement::IngressLabels,
@@ -345,23 +354,28 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
     }
     let none = "the device sent no CNP";
     if answers.is_empty() {
-        ledger.cannot(&all, none);
+        ledger.record_untestable_all(&all, none);
     } else {
-        ledger.tries(&[names.limited]);
+        ledger.record_judgeable_all(&[names.limited]);
     }
     if let (Some(mut obeyed), Some(time)) = (within("stranger"), plan.time("stranger")) {
         // Frames read later may answer the next step.
-        obeyed.retain(|own| own.passed.at < time.end);
+        obeyed.retain(|own| own.captured.at < time.end);
         // Only about the flow named in this step, if no other step names it.
-        if let Some(Way { flow, .. }) = ways.get(1) {
+        if let Some(FlowPath { flow, .. }) = paths.get(1) {
             let named = (Subject::SenderQp(flow.sender_qp), flow.source);
-            let told = |own: &Own<'_>| own.notification.map(|n| (n.subject, n.destination));
+            let told = |own: &DeviceFrame<'_>| own.notification.map(|n| (n.subject, n.destination));
             obeyed.retain(|own| told(own) == Some(named));
         }
         let shows: Vec<usize> = obeyed.iter().map(|own| own.index).take(4).collect();
-        let why = || format!("{} CNPs came for what {STRANGER} said", obeyed.len());
-        if believed(setup).is_empty() {
-            ledger.cannot(
+        let why = || {
+            format!(
+                "{} CNPs came for what {UNTRUSTED_SOURCE} said",
+                obeyed.len()
+            )
+        };
+        if access_list(setup).is_empty() {
+            ledger.record_untestable_all(
                 &[names.access_list],
                 "the scenario has the device believe anybody",
             );
@@ -373,7 +387,7 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
         ingress(
             setup,
             within("reserved"),
-            sorted,
+            classified,
             ledger,
             !answers.is_empty(),
         );
@@ -383,8 +397,8 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, sorted: &Sorted<'_>, ledger: &mut L
 /// Judges the behaviour of an ingress PE besides translation.
 fn ingress(
     setup: &Setup<'_>,
-    reserved: Option<Vec<&Own<'_>>>,
-    sorted: &Sorted<'_>,
+    reserved: Option<Vec<&DeviceFrame<'_>>>,
+    classified: &ClassifiedFrames<'_>,
     ledger: &mut Ledger,
     answers: bool,
 ) {
@@ -394,16 +408,16 @@ fn ingress(
             let why = || "no CNP came for FCNs with reserved bits set".to_owned();
             ledger.holds(S::IngressReserved, !cnps.is_empty(), why, &[]);
         }
-        _ => ledger.cannot(&[S::IngressReserved], "the device sent no CNP"),
+        _ => ledger.record_untestable_all(&[S::IngressReserved], "the device sent no CNP"),
     }
     let mut labels: BTreeMap<_, BTreeSet<u32>> = BTreeMap::new();
     let mut flows: BTreeMap<u32, BTreeSet<_>> = BTreeMap::new();
     let flow_of = |key| setup.simulation.flows.iter().any(|flow| flow.key() == key);
-    for (own, data) in data(&sorted.forwarded) {
+    for (frame, data) in data(&classified.forwarded) {
         let (Some(outer), true) = (data.outer, flow_of(data.flow())) else {
             continue;
         };
-        let inner = own.frame.ip().map_or(0, Ip::ecn);
+        let inner = frame.parsed.ip().map_or(0, Ip::ecn);
         // The device may meet congestion itself, and mark the outer header.
         let marked = data.ecn == fcn_observe::Ecn::Ce && inner != 0;
         let copied = marked || data.ecn.bits() == inner;
@@ -413,7 +427,7 @@ fn ingress(
                 data.ecn.bits()
             )
         };
-        ledger.holds(S::IngressEcn, copied, why, &[own.index]);
+        ledger.holds(S::IngressEcn, copied, why, &[frame.index]);
         let label = outer.flow_label;
         labels.entry(data.flow()).or_default().insert(label);
         flows.entry(label).or_default().insert(data.flow());
@@ -423,9 +437,9 @@ fn ingress(
                 .is_none_or(|labels| labels.len() == 1)
             && flows.get(&label).is_none_or(|flows| flows.len() == 1);
         let why = || format!("label {label:#x} is not one flow's alone, or not its only one");
-        ledger.holds(S::IngressLabels, alone, why, &[own.index]);
+        ledger.holds(S::IngressLabels, alone, why, &[frame.index]);
     }
-    ledger.cannot(
+    ledger.record_untestable_all(
         &[S::IngressEcn, S::IngressLabels],
         "the device encapsulated nothing",
     );

@@ -24,7 +24,7 @@ use figures::{Figure, Spread};
 
 /// Parameters of a comparison.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ComparisonRequest {
     /// The scenario.
     pub source: Source,
     /// Changed parameters: `key=value`.

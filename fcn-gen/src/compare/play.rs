@@ -1,7 +1,7 @@
 //! Plays the runs of a comparison on one thread per core; the result does not depend on the number
 //! of threads.
 
-use super::{Comparison, Group, MECHANISM, Question, Row};
+use super::{Comparison, ComparisonRequest, Group, MECHANISM, Row};
 use crate::scenario::model::{Mechanism, Simulation};
 use crate::scenario::{self, Parameter, Play};
 use crate::sim;
@@ -47,28 +47,28 @@ impl Loaded {
 /// The scenario cannot be loaded under any mechanism, is a gallery, or its simulation fails; or it
 /// was stopped.
 pub fn compare(
-    question: &Question,
+    request: &ComparisonRequest,
     stop: &AtomicBool,
     progress: Progress<'_>,
 ) -> Result<Comparison> {
-    if question.sets.iter().any(|set| key(set) == MECHANISM) {
+    if request.sets.iter().any(|set| key(set) == MECHANISM) {
         return Err(Failure::usage("the mechanism is what is compared")
             .and("choose which with --mechanisms, not with --set"));
     }
-    if let Some(over) = &question.over
-        && question.sets.iter().any(|set| key(set) == over.key)
+    if let Some(over) = &request.over
+        && request.sets.iter().any(|set| key(set) == over.key)
     {
         return Err(Failure::usage("--over")
             .and(&over.key)
             .and("each of its values outranks the one of --set; leave that out"));
     }
-    let base = scenario::load(&question.source, &question.sets)?;
+    let base = scenario::load(&request.source, &request.sets)?;
     let Play::Simulation(simulation) = &base.play else {
         return Err(Failure::usage("nothing to compare")
             .and(&base.name)
             .and("it is no simulation: no mechanism is at work in it"));
     };
-    let question = &with_its_duration(question, &base.parameters, simulation);
+    let question = &with_its_duration(request, &base.parameters, simulation);
     let first_seed = simulation.seed;
     let values: Vec<Option<&String>> = match &question.over {
         Some(over) => over.values.iter().map(Some).collect(),
@@ -99,11 +99,11 @@ pub fn compare(
 
 /// Returns the question with the scenario's duration for comparisons, unless a duration is given.
 fn with_its_duration(
-    question: &Question,
+    request: &ComparisonRequest,
     parameters: &[Parameter],
     simulation: &Simulation,
-) -> Question {
-    let mut question = question.clone();
+) -> ComparisonRequest {
+    let mut question = request.clone();
     let sets_duration = |key: &str| {
         let parameter = parameters.iter().find(|p| p.name == key);
         key == DURATION || parameter.is_some_and(|p| p.sets.iter().any(|set| set == DURATION))
@@ -125,23 +125,27 @@ fn key(set: &str) -> &str {
     set.split('=').next().unwrap_or_default().trim()
 }
 
-fn load_group(question: &Question, first_seed: u64, value: Option<&String>) -> Result<Loaded> {
-    let mut sets = question.sets.clone();
-    if let (Some(over), Some(value)) = (&question.over, value) {
+fn load_group(
+    request: &ComparisonRequest,
+    first_seed: u64,
+    value: Option<&String>,
+) -> Result<Loaded> {
+    let mut sets = request.sets.clone();
+    if let (Some(over), Some(value)) = (&request.over, value) {
         sets.push(format!("{}={value}", over.key));
     }
     let row = |&mechanism: &Mechanism| {
-        let seeds = (0..question.seeds).map(|seed| first_seed.saturating_add(seed.into()));
+        let seeds = (0..request.seeds).map(|seed| first_seed.saturating_add(seed.into()));
         let loaded: Rows = seeds
-            .map(|seed| load_under(question, &sets, mechanism, seed))
+            .map(|seed| load_under(request, &sets, mechanism, seed))
             .collect();
         (mechanism, loaded)
     };
-    let rows: Vec<_> = question.mechanisms.iter().map(row).collect();
+    let rows: Vec<_> = request.mechanisms.iter().map(row).collect();
     if rows.iter().all(|(_, loaded)| loaded.is_err()) {
         // A value that the scenario refuses under every mechanism has one reason, with its
         // position.
-        scenario::load(&question.source, &sets)?;
+        scenario::load(&request.source, &sets)?;
         let reason = |(mechanism, loaded): &(Mechanism, Rows)| {
             Some(format!("{}: {}", mechanism.id(), loaded.as_ref().err()?))
         };
@@ -157,7 +161,7 @@ fn load_group(question: &Question, first_seed: u64, value: Option<&String>) -> R
 
 /// Loads the scenario as `write` does with these settings.
 fn load_under(
-    question: &Question,
+    request: &ComparisonRequest,
     sets: &[String],
     mechanism: Mechanism,
     seed: u64,
@@ -167,7 +171,7 @@ fn load_under(
         format!("seed={seed}"),
     ];
     let sets = [sets, &own].concat();
-    let scenario = scenario::load(&question.source, &sets).map_err(|error| error.message)?;
+    let scenario = scenario::load(&request.source, &sets).map_err(|error| error.message)?;
     match scenario.play {
         Play::Simulation(simulation) => {
             let is_fast = matches!(mechanism, Mechanism::FastCnp | Mechanism::FastCnpIoam);
@@ -237,18 +241,18 @@ mod tests {
     #[test]
     fn given_duration_overrides_the_scenarios() {
         let sets = |set: Option<&str>, over: Option<&str>| {
-            let question = Question {
+            let request = ComparisonRequest {
                 source: Source::Builtin("incast".to_owned()),
                 sets: set.map(str::to_owned).into_iter().collect(),
                 mechanisms: Vec::new(),
                 seeds: 1,
                 over: over.map(|over| Over::read(over).unwrap()),
             };
-            let base = scenario::load(&question.source, &question.sets).unwrap();
+            let base = scenario::load(&request.source, &request.sets).unwrap();
             let Play::Simulation(simulation) = &base.play else {
                 panic!("no simulation");
             };
-            with_its_duration(&question, &base.parameters, simulation).sets
+            with_its_duration(&request, &base.parameters, simulation).sets
         };
         assert_eq!(sets(None, None), ["duration=100000000000ps"]);
         assert_eq!(sets(Some("senders=4"), None).len(), 2);

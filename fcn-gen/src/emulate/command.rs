@@ -1,6 +1,6 @@
 //! The `emulate` command: opens the links of a node, runs it, and reports before, during and after.
 
-use super::drive::{Drive, Ended, Measured, Passed};
+use super::drive::{Drive, LinkTraffic, Measured, RunEnd};
 use super::metrics::{self, Names};
 use super::node::Enabled;
 use super::report::{LinkReport, Outage, Report, Times};
@@ -34,7 +34,7 @@ const SLOTS: usize = 2_048;
 const FOREVER: Ps = Ps(100 * 24 * 3_600 * Ps::SECOND.0);
 /// Maximum length in octets of a data packet without payload and options: Ethernet, IPv6, UDP, BTH,
 /// RETH, ICRC.
-pub const AROUND: usize = 14 + 40 + 8 + 12 + 16 + 4;
+pub const DATA_HEADERS: usize = 14 + 40 + 8 + 12 + 16 + 4;
 
 /// A link of the played node.
 pub struct Played {
@@ -70,7 +70,7 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
     let played = interfaces(named, &simulation, node)?;
     let flows = simulation.flows.iter().filter(|flow| flow.from == node);
     let payload = flows.map(|flow| usize::from(flow.mtu)).max();
-    refuse_longer(&played, payload.map_or(0, |payload| payload + AROUND))?;
+    refuse_longer(&played, payload.map_or(0, |payload| payload + DATA_HEADERS))?;
     let listener = options
         .prometheus
         .map(fcn_tool::metrics::listen)
@@ -145,20 +145,20 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
             let news: String = now.news.drain(..).map(|news| news + "\n").collect();
             if !options.quiet {
                 let text = news + &tick((at, options.speed), now, &before, node);
-                before.passed.clone_from(&now.passed);
+                before.traffic.clone_from(&now.traffic);
                 // A closed standard error is no reason to stop.
                 let _ = console.err.write_all(text.as_bytes());
             }
         },
     );
-    let links = played.iter().zip(&modes).zip(&ports).zip(&measured.passed);
+    let links = played.iter().zip(&modes).zip(&ports).zip(&measured.traffic);
     let links = links.map(|(((played, mode), port), passed)| {
         let outages = Outage::of(port);
         LinkReport {
             interface: played.interface.name().to_owned(),
             peer: played.peer.clone(),
             mode: mode.clone(),
-            passed: Passed {
+            traffic: LinkTraffic {
                 refused: passed.refused.saturating_sub(outages.lost),
                 ..*passed
             },
@@ -213,23 +213,23 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
 }
 
 /// Succeeds only if frames were received and, if the node begins flows, a connection was opened.
-fn conclude(ended: Ended, report: &Report, (begins_flows, opened): (bool, bool)) -> Result {
-    let received: u64 = report.links.iter().map(|link| link.passed.received).sum();
-    match ended {
-        Ended::Failed(why) => Err(Failure::failed(why)),
-        Ended::Interrupted => Err(Failure::interrupted(format!(
+fn conclude(end: RunEnd, report: &Report, (begins_flows, opened): (bool, bool)) -> Result {
+    let received: u64 = report.links.iter().map(|link| link.traffic.received).sum();
+    match end {
+        RunEnd::Failed(why) => Err(Failure::failed(why)),
+        RunEnd::Interrupted => Err(Failure::interrupted(format!(
             "frames that came in until then: {}",
             grouped(received)
         ))),
-        Ended::TimeUp | Ended::Done if begins_flows && !opened => {
+        RunEnd::TimeUp | RunEnd::Done if begins_flows && !opened => {
             Err(Failure::failed("no connection was opened")
                 .and(&report.node)
                 .and("is the receiver there, and does what is between them forward? (it has to be started first)"))
         }
-        Ended::TimeUp | Ended::Done if received == 0 => Err(Failure::failed("no frame came in")
+        RunEnd::TimeUp | RunEnd::Done if received == 0 => Err(Failure::failed("no frame came in")
             .and(&report.node)
             .and("is the other end of the link up, and does it send?")),
-        Ended::TimeUp | Ended::Done => Ok(()),
+        RunEnd::TimeUp | RunEnd::Done => Ok(()),
     }
 }
 
@@ -460,8 +460,8 @@ fn tick(
     node: &mut LiveNode<'_>,
 ) -> String {
     let sum = |measured: &Measured| {
-        let passed = measured.passed.iter();
-        passed.fold((0, 0), |(received, sent), p| {
+        let traffic = measured.traffic.iter();
+        traffic.fold((0, 0), |(received, sent), p| {
             (received + p.received, sent + p.sent)
         })
     };

@@ -1,6 +1,6 @@
 //! The main loop: receives frames, runs timers, and sends frames at their times.
 
-use crate::sim::live::{Leaving, LiveNode};
+use crate::sim::live::{LiveNode, OutgoingFrame};
 use crate::units::Ps;
 use fcn_link::clock::Clock;
 use fcn_link::port::{self, Port};
@@ -96,7 +96,7 @@ impl Wire for Vec<Port> {
 
 /// Reason for the end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum RunEnd {
     /// The duration has passed.
     TimeUp,
     /// Every message of the node's flows was acknowledged.
@@ -109,7 +109,7 @@ pub enum Ended {
 
 /// Traffic of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Passed {
+pub struct LinkTraffic {
     /// Frames received.
     pub received: u64,
     /// Octets of these frames, without FCS.
@@ -128,7 +128,7 @@ pub struct Passed {
 /// Measurements of a run.
 pub struct Measured {
     /// Traffic by link.
-    pub passed: Vec<Passed>,
+    pub traffic: Vec<LinkTraffic>,
     /// Reaction times by kind of notification: from the arrival of the packet answered to the
     /// sending of the notification, in nanoseconds.
     pub reactions: BTreeMap<Kind, Histogram<u64>>,
@@ -143,7 +143,7 @@ pub struct Measured {
 impl Default for Measured {
     fn default() -> Self {
         Self {
-            passed: Vec::new(),
+            traffic: Vec::new(),
             reactions: BTreeMap::new(),
             late: histogram(),
             ran: 0,
@@ -187,9 +187,9 @@ pub struct Drive<'a, 's, W, C> {
     node: LiveNode<'s>,
     pace: Pace,
     /// Frames to send later, by due time and sequence number.
-    held: BTreeMap<(u64, u64), Leaving>,
+    held: BTreeMap<(u64, u64), OutgoingFrame>,
     held_so_far: u64,
-    leaving: Vec<Leaving>,
+    outgoing: Vec<OutgoingFrame>,
     /// Frames to be handed over: their due time, and their reaction time without lateness.
     handed: Vec<(u64, Option<(Kind, u64)>)>,
     measured: Measured,
@@ -200,7 +200,7 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
     pub fn new(wire: &'a mut W, clock: &'a mut C, node: LiveNode<'s>, speed: f64) -> Self {
         let start = clock.now();
         let measured = Measured {
-            passed: vec![Passed::default(); wire.links()],
+            traffic: vec![LinkTraffic::default(); wire.links()],
             ..Measured::default()
         };
         Self {
@@ -210,7 +210,7 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
             pace: Pace { start, speed },
             held: BTreeMap::new(),
             held_so_far: 0,
-            leaving: Vec::new(),
+            outgoing: Vec::new(),
             handed: Vec::new(),
             measured,
         }
@@ -225,7 +225,7 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
         until_done: bool,
         stop: &AtomicBool,
         tick: &mut dyn FnMut(u64, &mut Measured, &mut LiveNode<'s>),
-    ) -> (Ended, LiveNode<'s>, Measured) {
+    ) -> (RunEnd, LiveNode<'s>, Measured) {
         let start = self.pace.start;
         let end = for_.map(|d| start.saturating_add(d.as_nanos() as u64));
         let (mut next_tick, mut next_look) = (start + TICK, start + TEND);
@@ -239,18 +239,18 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
             }
             if now >= next_look {
                 self.measured.news.extend(self.wire.tend());
-                for (link, passed) in self.measured.passed.iter_mut().enumerate() {
+                for (link, passed) in self.measured.traffic.iter_mut().enumerate() {
                     passed.is_away = self.wire.is_away(link);
                 }
                 next_look = now + TEND;
             }
             if ended.is_none() {
                 ended = if stop.load(Ordering::Relaxed) {
-                    Some(Ended::Interrupted)
+                    Some(RunEnd::Interrupted)
                 } else if now >= until {
-                    Some(Ended::TimeUp)
+                    Some(RunEnd::TimeUp)
                 } else if until_done && self.node.has_opened() && self.node.is_quiet() {
-                    Some(Ended::Done)
+                    Some(RunEnd::Done)
                 } else {
                     None
                 };
@@ -264,25 +264,25 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
             if over || ended.is_some() && now >= until {
                 break;
             }
-            if let Err(why) = self.turn(until.min(next_tick).min(next_look)) {
+            if let Err(why) = self.run_once(until.min(next_tick).min(next_look)) {
                 self.measured.ran = self.clock.now() - start;
-                ended = Some(Ended::Failed(why));
+                ended = Some(RunEnd::Failed(why));
                 break;
             }
         }
-        let ended = ended.unwrap_or(Ended::TimeUp);
+        let ended = ended.unwrap_or(RunEnd::TimeUp);
         (ended, self.node, self.measured)
     }
 
     /// Receives available frames, sends due ones, and waits no longer than `until`.
-    fn turn(&mut self, until: u64) -> Result<(), String> {
+    fn run_once(&mut self, until: u64) -> Result<(), String> {
         let mut any = 0;
         for link in 0..self.wire.links() {
-            let (node, passed) = (&mut self.node, &mut self.measured.passed[link]);
+            let (node, traffic) = (&mut self.node, &mut self.measured.traffic[link]);
             let (clock, pace) = (&mut *self.clock, self.pace);
             any += self.wire.receive(link, &mut |frame| {
-                passed.received += 1;
-                passed.received_octets += frame.len() as u64;
+                traffic.received += 1;
+                traffic.received_octets += frame.len() as u64;
                 // Each frame has its own time: a common time for all frames of a turn would be a
                 // burst that never occurred.
                 node.on_frame(pace.to_node(clock.now()), link, frame);
@@ -319,9 +319,9 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
             let ((due, _), frame) = first.remove_entry();
             self.hand_over(due, frame)?;
         }
-        let mut leaving = std::mem::take(&mut self.leaving);
-        self.node.take_leaving(&mut leaving);
-        for frame in leaving.drain(..) {
+        let mut outgoing = std::mem::take(&mut self.outgoing);
+        self.node.take_outgoing(&mut outgoing);
+        for frame in outgoing.drain(..) {
             let due = self.pace.to_real(frame.at);
             if due <= now {
                 self.hand_over(due, frame)?;
@@ -330,7 +330,7 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
             self.held_so_far += 1;
             self.held.insert((due, self.held_so_far), frame);
         }
-        self.leaving = leaving;
+        self.outgoing = outgoing;
         if self.handed.is_empty() {
             return Ok(());
         }
@@ -348,26 +348,26 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
         Ok(())
     }
 
-    fn hand_over(&mut self, due: u64, frame: Leaving) -> Result<(), String> {
+    fn hand_over(&mut self, due: u64, frame: OutgoingFrame) -> Result<(), String> {
         let (header, rest) = frame.parts();
         let sent = self.wire.send(frame.link, header, rest)?;
-        let passed = &mut self.measured.passed[frame.link];
-        count(passed, header.len() + rest.len(), sent);
+        let traffic = &mut self.measured.traffic[frame.link];
+        count(traffic, header.len() + rest.len(), sent);
         if sent {
             let took = |(kind, from, to): (Kind, Ps, Ps)| (kind, self.pace.span(to.since(from)));
             self.handed.push((due, frame.reaction.map(took)));
         }
-        self.node.give_back(frame.octets);
+        self.node.recycle(frame.octets);
         Ok(())
     }
 }
 
-fn count(passed: &mut Passed, octets: usize, sent: bool) {
+fn count(traffic: &mut LinkTraffic, octets: usize, sent: bool) {
     if sent {
-        passed.sent += 1;
-        passed.sent_octets += octets as u64;
+        traffic.sent += 1;
+        traffic.sent_octets += octets as u64;
     } else {
-        passed.refused += 1;
+        traffic.refused += 1;
     }
 }
 

@@ -35,7 +35,7 @@ pub fn page(names: &Names, measured: &Measured, node: &mut LiveNode<'_>) -> Stri
     let version = env!("CARGO_PKG_VERSION");
     page.family(&BUILD).add(&[version], 1);
     page.family(&ROLE).add(&names.role, 1);
-    let links = || names.interfaces.iter().zip(&measured.passed);
+    let links = || names.interfaces.iter().zip(&measured.traffic);
     let mut up = page.family(&UP);
     for (interface, passed) in links() {
         up.add(&[interface], u8::from(!passed.is_away));
@@ -92,7 +92,7 @@ fn quantiles(times: &Histogram<u64>) -> [(&'static str, f64); 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::emulate::drive::Passed;
+    use crate::emulate::drive::LinkTraffic;
     use crate::scenario::{Play, Source, load};
     use fcn_wire::Kind;
 
@@ -105,11 +105,11 @@ mod tests {
         let spine = simulation.nodes.iter().position(|n| n.name == "spine1");
         let mut node = LiveNode::new(simulation, spine.unwrap(), vec![[2; 6]; 2], None);
         let mut measured = Measured {
-            passed: vec![Passed::default(); 2],
+            traffic: vec![LinkTraffic::default(); 2],
             ..Measured::default()
         };
-        measured.passed[0].received = 7;
-        measured.passed[1].is_away = true;
+        measured.traffic[0].received = 7;
+        measured.traffic[1].is_away = true;
         measured.late.record(2_000).unwrap();
         let mut times = Histogram::new(3).unwrap();
         times.record(5_000).unwrap();

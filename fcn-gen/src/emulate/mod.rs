@@ -55,7 +55,7 @@ mod metrics;
 mod node;
 mod report;
 
-pub(crate) use command::{AROUND, interfaces, load, open, refuse_longer};
+pub(crate) use command::{DATA_HEADERS, interfaces, load, open, refuse_longer};
 pub use command::{EMULATE_SCHEMA, EMULATE_VERSION, emulate};
 pub(crate) use drive::Wire;
 pub use node::{Enabled, Role};

@@ -25,11 +25,11 @@ impl Role {
     /// Returns the roles that `node` of the simulation can play.
     pub fn all_of(simulation: &Simulation, node: NodeId) -> impl Iterator<Item = Self> {
         let roles = Self::value_variants().iter().copied();
-        roles.filter(move |role| role.is_of(simulation, node))
+        roles.filter(move |role| role.can_play(simulation, node))
     }
 
     /// Returns true if `node` of the simulation can play the role.
-    fn is_of(self, simulation: &Simulation, node: NodeId) -> bool {
+    fn can_play(self, simulation: &Simulation, node: NodeId) -> bool {
         let flows = &simulation.flows;
         match (self, &simulation.nodes[node].kind) {
             (Self::CongestionPoint, NodeKind::Switch(_)) => true,
@@ -46,7 +46,7 @@ impl Role {
     /// # Errors
     /// There is none, or there are several.
     pub fn node(self, simulation: &Simulation, name: Option<&str>) -> Result<NodeId> {
-        let able = (0..simulation.nodes.len()).filter(|node| self.is_of(simulation, *node));
+        let able = (0..simulation.nodes.len()).filter(|node| self.can_play(simulation, *node));
         let able: Vec<NodeId> = able.collect();
         let name_of = |node: &NodeId| simulation.nodes[*node].name.as_str();
         let names = able.iter().map(name_of).collect::<Vec<_>>().join(", ");

@@ -1,6 +1,6 @@
 //! The report at the end of a run, as text and as JSON. docs/emulate.md describes the JSON.
 
-use super::drive::{Ended, Passed};
+use super::drive::{LinkTraffic, RunEnd};
 use crate::truth::{FlowTruth, SwitchTruth};
 use fcn_link::port::Port;
 use fcn_tool::quantity::{bits_per_second, counted, grouped};
@@ -45,7 +45,7 @@ pub struct LinkReport {
     pub peer: String,
     pub mode: String,
     #[serde(flatten)]
-    pub passed: Passed,
+    pub traffic: LinkTraffic,
     /// Received frames lost because they were not read in time; null if unknown.
     pub lost: Option<u64>,
     pub outages: Outage,
@@ -113,7 +113,7 @@ const fn rounded(ns: u64) -> u64 {
     ns / unit * unit
 }
 
-impl Ended {
+impl RunEnd {
     pub fn text(&self) -> String {
         match self {
             Self::TimeUp => "the time was up".to_owned(),
@@ -136,17 +136,17 @@ impl Report {
             format!("{}, after {:.3} s", self.ended, self.seconds),
         );
         for link in &self.links {
-            let passed = &link.passed;
+            let traffic = &link.traffic;
             let rate = |octets: u64| bits_per_second(octets as f64 * 8.0 / self.seconds.max(1e-9));
             let mut what = format!(
                 "{} in ({}), {} out ({})",
-                grouped(passed.received),
-                rate(passed.received_octets),
-                grouped(passed.sent),
-                rate(passed.sent_octets),
+                grouped(traffic.received),
+                rate(traffic.received_octets),
+                grouped(traffic.sent),
+                rate(traffic.sent_octets),
             );
-            if passed.refused > 0 {
-                let _ = write!(what, ", {} refused by the link", grouped(passed.refused));
+            if traffic.refused > 0 {
+                let _ = write!(what, ", {} refused by the link", grouped(traffic.refused));
             }
             match link.lost {
                 Some(0) => {}

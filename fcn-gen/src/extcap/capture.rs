@@ -37,7 +37,7 @@ pub fn capture(
             return Err(Failure::usage(NO_FILTER));
         }
         if builtin::kind(interface.scenario) == "stress" {
-            return commands::act(choices.stress(fifo), console);
+            return commands::run_command(choices.stress(fifo), console);
         }
         let (request, speed) = (choices.request()?, choices.speed()?);
         let file = pipe;

@@ -34,7 +34,7 @@ pub const RUN_VERSION: u32 = 1;
 /// Name of the vantage point that stands for all.
 const ALL: &str = "all";
 /// Default destination of a stress: locally administered, so not assigned to any device.
-const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const DEFAULT_PEER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 /// Source address if there is no interface to take it from.
 const FILE_SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// Default rate of galleries.
@@ -56,8 +56,8 @@ pub fn run(options: Run, console: &mut Console<'_>) -> Result {
     let files = [options.link.output.as_deref(), options.truth.as_deref()];
     options.link.replacing.check(files)?;
     let request = write::Request {
-        source: scenario::Source::named(&options.chosen.scenario),
-        sets: options.chosen.sets.clone(),
+        source: scenario::Source::named(&options.scenario_args.scenario),
+        sets: options.scenario_args.sets.clone(),
         seed: options.seed,
         // Complete frames are sent, regardless of the scenario's snap length.
         snap_len: None,
@@ -80,15 +80,15 @@ pub fn run(options: Run, console: &mut Console<'_>) -> Result {
         };
         refuse_endless(&options.link, instead)?;
     }
-    let act = Act {
+    let send = SendRun {
         options,
         name,
         about,
     };
     match play {
-        Play::Simulation(simulation) => act.simulation(*simulation, console),
-        Play::Gallery(selection) => act.gallery(&selection, console),
-        Play::Stress(stress) => act.stress(&stress, console),
+        Play::Simulation(simulation) => send.simulation(*simulation, console),
+        Play::Gallery(selection) => send.gallery(&selection, console),
+        Play::Stress(stress) => send.stress(&stress, console),
     }
 }
 
@@ -104,14 +104,14 @@ fn only_simulations(options: &Run) -> Result {
 }
 
 /// A single run.
-struct Act {
+struct SendRun {
     options: Run,
     /// Name and description of the scenario.
     name: String,
     about: String,
 }
 
-impl Act {
+impl SendRun {
     /// Opens the destination, after installing the handler for Ctrl-C, so that an interruption
     /// leaves no partial file.
     fn open(
@@ -211,7 +211,7 @@ impl Act {
         }
         let own = self.source_mac(opened.interface.as_ref());
         let source = own.unwrap_or(FILE_SOURCE);
-        let destination = options.peer_mac.unwrap_or(NOBODY);
+        let destination = options.peer_mac.unwrap_or(DEFAULT_PEER_MAC);
         let macs = Rewrite {
             source: Some(source),
             destination: Some(destination),

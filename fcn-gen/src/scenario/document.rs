@@ -4,7 +4,7 @@
 //! Paths name entries of arrays by their index; users name them by their `name`, or by their number
 //! from 1 if they have none.
 
-use super::error::{Error, Place, Refusal, refuse};
+use super::error::{Error, Position, Refusal, refuse};
 use super::limits;
 use super::schema::{ParameterKeys, list};
 use core::ops::Range;
@@ -57,8 +57,8 @@ impl<'a> Document<'a> {
     /// path.
     pub fn read(file: &'a str, text: &'a str, sets: &'a [String]) -> Result<Self, Error> {
         let parsed = toml_edit::Document::parse(text).map_err(|error| {
-            let place = error.span().map(|span| Place::behind(text, span.start));
-            Error::new(file, place.unwrap_or(Place::Whole), error.message())
+            let position = error.span().map(|span| Position::behind(text, span.start));
+            Error::new(file, position.unwrap_or(Position::Whole), error.message())
         })?;
         let mut document = Self {
             file,
@@ -73,7 +73,7 @@ impl<'a> Document<'a> {
         for set in sets {
             document
                 .apply(set)
-                .map_err(|message| Error::new(file, Place::Set(set.clone()), message))?;
+                .map_err(|message| Error::new(file, Position::Set(set.clone()), message))?;
         }
         Ok(document)
     }
@@ -89,12 +89,12 @@ impl<'a> Document<'a> {
         remove(&mut spread, "parameters");
         spread_defaults(&mut spread)
             .and_then(|()| deserialize(spread))
-            .and_then(|keys| self.every_default_is_taken().map(|()| keys))
+            .and_then(|keys| self.check_unused_defaults().map(|()| keys))
             .map_err(|refusal| self.error(refusal))
     }
 
     /// Refuses a default that was set but is not used by any entry.
-    fn every_default_is_taken(&self) -> Result<(), Refusal> {
+    fn check_unused_defaults(&self) -> Result<(), Refusal> {
         for (path, _) in &self.settings {
             let [defaults, first, ..] = path.as_slice() else {
                 continue;
@@ -175,9 +175,9 @@ impl<'a> Document<'a> {
             mut message,
         } = refusal;
         let (place, key) = self.locate(&path, span.as_ref()).unzip();
-        let at = || Some(Place::behind(self.text, span?.start));
-        let place = place.or_else(at).unwrap_or(Place::Whole);
-        if let (Place::Set(_), [name]) = (&place, path.as_slice())
+        let at = || Some(Position::behind(self.text, span?.start));
+        let position = place.or_else(at).unwrap_or(Position::Whole);
+        if let (Position::Set(_), [name]) = (&position, path.as_slice())
             && !self.offers(name)
         {
             let names = self.parameters.iter().map(|parameter| &parameter.name);
@@ -185,7 +185,7 @@ impl<'a> Document<'a> {
         }
         Error {
             file: self.file.to_owned(),
-            place,
+            position,
             key,
             message,
         }
@@ -200,7 +200,7 @@ impl<'a> Document<'a> {
 
     /// Returns the position of the value at `path`, or of the nearest item above it, and its key as
     /// users name it.
-    fn locate(&self, path: &[String], span: Option<&Range<usize>>) -> Option<(Place, String)> {
+    fn locate(&self, path: &[String], span: Option<&Range<usize>>) -> Option<(Position, String)> {
         let nearest = (1..=path.len()).rev().filter_map(|len| path.get(..len));
         nearest.flat_map(sources).find_map(|path| {
             let item = value_at(&self.root, &path)?;
@@ -209,8 +209,8 @@ impl<'a> Document<'a> {
                 path.starts_with(set) || (own.is_none() && set.starts_with(&path))
             });
             let place = match set {
-                Some((_, set)) => Place::Set((*set).to_owned()),
-                None => Place::behind(self.text, span.cloned().or(own)?.start),
+                Some((_, set)) => Position::Set((*set).to_owned()),
+                None => Position::behind(self.text, span.cloned().or(own)?.start),
             };
             Some((place, self.named(&path)))
         })

@@ -10,7 +10,7 @@ pub struct Error {
     /// Name of the file or the built-in scenario.
     pub file: String,
     /// Position in it, if known.
-    pub place: Place,
+    pub position: Position,
     /// The key as named by `--set`, if known.
     pub key: Option<String>,
     /// Description of the error, and of the valid values.
@@ -19,7 +19,7 @@ pub struct Error {
 
 /// Position of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// No particular position.
     Whole,
     /// Line and column, both from 1; columns count characters.
@@ -33,7 +33,7 @@ pub enum Place {
     Set(String),
 }
 
-impl Place {
+impl Position {
     /// Returns the position after `at` octets of `text`.
     pub(super) fn behind(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
@@ -48,10 +48,10 @@ impl Place {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        match &self.place {
-            Place::Whole => {}
-            Place::Text { line, column } => write!(f, ":{line}:{column}")?,
-            Place::Set(set) => write!(f, ": --set {set}")?,
+        match &self.position {
+            Position::Whole => {}
+            Position::Text { line, column } => write!(f, ":{line}:{column}")?,
+            Position::Set(set) => write!(f, ": --set {set}")?,
         }
         if let Some(key) = &self.key {
             write!(f, ": {key}")?;
@@ -70,10 +70,10 @@ impl From<Error> for Failure {
 
 impl Error {
     /// Creates an error at a position, without a key.
-    pub(super) fn new(file: &str, place: Place, message: impl Into<String>) -> Self {
+    pub(super) fn new(file: &str, position: Position, message: impl Into<String>) -> Self {
         Self {
             file: file.to_owned(),
-            place,
+            position,
             key: None,
             message: message.into(),
         }

@@ -5,7 +5,7 @@
 use super::build;
 use super::builtin;
 use super::document::{Document, Parameter};
-use super::error::{Error, Place, Refusal, refuse};
+use super::error::{Error, Position, Refusal, refuse};
 use super::model::Simulation;
 use super::schema::{File, GalleryFile, StressFile, list};
 use super::stress;
@@ -146,7 +146,7 @@ fn gallery(keys: &GalleryFile) -> Result<Play, Refusal> {
 /// # Errors
 /// There is no such scenario, or the file cannot be read.
 pub fn text_of(source: &Source) -> Result<(String, String, String), Error> {
-    let refuse = |file: &str, message| Error::new(file, Place::Whole, message);
+    let refuse = |file: &str, message| Error::new(file, Position::Whole, message);
     match source {
         Source::Text { name, text } => Ok((name.clone(), stem(name), text.clone())),
         Source::Builtin(name) => {

@@ -25,5 +25,5 @@ mod tests;
 
 pub use document::Parameter;
 pub use draw::draw;
-pub use error::{Error, Place};
+pub use error::{Error, Position};
 pub use file::{Play, Scenario, Source, load, text_of};

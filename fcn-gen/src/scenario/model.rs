@@ -54,7 +54,7 @@ pub struct Simulation {
     pub faults: Vec<Fault>,
     /// Packets that nodes send besides their role: attacks, defects, pause storms.
     pub injections: Vec<Injection>,
-    /// Interval of routing advertisements, if there are any (`Proxying::known_by`).
+    /// Interval of routing advertisements, if there are any (`ProxyNode::known_by`).
     pub advertise_interval: Ps,
 }
 
@@ -154,7 +154,7 @@ pub struct Switch {
     /// Node identifier in IOAM traces; `None` if it writes no node data.
     pub ioam_node: Option<u32>,
     /// Configuration as a proxy node for congestion notification.
-    pub proxy: Option<Proxying>,
+    pub proxy: Option<ProxyNode>,
     /// Configuration as a provider edge, which encapsulates packets to hosts behind another
     /// provider edge.
     pub edge: Option<Edge>,
@@ -198,7 +198,7 @@ pub struct Pfc {
 
 /// A proxy node.
 #[derive(Clone, Debug)]
-pub struct Proxying {
+pub struct ProxyNode {
     /// Configuration of its role.
     pub config: proxy::Config,
     /// Way in which congestion points learn of it.

@@ -5,7 +5,7 @@ use super::addresses::Addresses;
 use super::error::{Refusal, refuse};
 use super::limits;
 use super::model::{
-    Edge, Host, Mechanism, Node, NodeId, NodeKind, ProxyKnownBy, Proxying, Switch, Tunnel,
+    Edge, Host, Mechanism, Node, NodeId, NodeKind, ProxyKnownBy, ProxyNode, Switch, Tunnel,
 };
 use super::pairs::Pair;
 use super::schema::{
@@ -40,7 +40,7 @@ pub(super) struct Roles<'t, 'a> {
     ingress: Option<NodeId>,
     /// True if a receiver sends Fast CNPs.
     fast_receivers: bool,
-    proxies: Vec<ProxyNode>,
+    proxies: Vec<ServedPrefixes>,
     /// By switch, if receivers send the notifications: the longest round trip of a flow through it.
     rounds: HashMap<NodeId, Ps>,
     reading: Reading,
@@ -48,7 +48,7 @@ pub(super) struct Roles<'t, 'a> {
     listed: Cell<usize>,
 }
 
-struct ProxyNode {
+struct ServedPrefixes {
     id: NodeId,
     known_by: ProxyKnownBy,
     serves: Vec<Prefix>,
@@ -57,7 +57,7 @@ struct ProxyNode {
     wider: Vec<Prefix>,
 }
 
-impl ProxyNode {
+impl ServedPrefixes {
     fn new(id: NodeId, known_by: ProxyKnownBy, serves: Vec<Prefix>) -> Self {
         let (hosts, wider): (Vec<_>, Vec<_>) = serves.iter().partition(|prefix| prefix.is_host());
         Self {
@@ -155,7 +155,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         Some((self.addresses[proxy.id], proxy.known_by))
     }
 
-    fn find_proxies(&self, senders: &HashSet<NodeId>) -> Result<Vec<ProxyNode>, Refusal> {
+    fn find_proxies(&self, senders: &HashSet<NodeId>) -> Result<Vec<ServedPrefixes>, Refusal> {
         let mut proxies = Vec::new();
         for (id, switch) in switches(self.topology) {
             let mut neighbours = self.topology.neighbours(id);
@@ -183,7 +183,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             let everywhere = serves.len().saturating_mul(switches(self.topology).count());
             self.count_listed(everywhere, path)?;
             let known_by = switch.known_by.unwrap_or(ProxyKnownBy::Configuration);
-            proxies.push(ProxyNode::new(id, known_by, serves));
+            proxies.push(ServedPrefixes::new(id, known_by, serves));
         }
         Ok(proxies)
     }
@@ -474,7 +474,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         }
     }
 
-    fn proxying(&self, id: NodeId, switch: &SwitchKeys) -> Result<Option<Proxying>, Refusal> {
+    fn proxying(&self, id: NodeId, switch: &SwitchKeys) -> Result<Option<ProxyNode>, Refusal> {
         let Some(found) = self.proxies.iter().find(|proxy| proxy.id == id) else {
             return Ok(None);
         };
@@ -485,7 +485,7 @@ impl<'t, 'a> Roles<'t, 'a> {
         config.enabled = true;
         config.limits = switch.limits;
         config.congestion_points = self.believed(id, switch, all)?;
-        Ok(Some(Proxying {
+        Ok(Some(ProxyNode {
             config,
             known_by: found.known_by,
             serves: found.serves.clone(),

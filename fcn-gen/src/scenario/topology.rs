@@ -14,7 +14,7 @@ const RATE: Rate = Rate::new(100_000_000_000).unwrap();
 const DELAY: Ps = Ps::from_nanos(500);
 
 /// A node before its roles are determined.
-pub(super) struct Named<'a> {
+pub(super) struct TopologyNode<'a> {
     pub name: String,
     pub entry: Entry<'a>,
     /// Index of the entry in its array.
@@ -39,7 +39,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-impl Named<'_> {
+impl TopologyNode<'_> {
     pub const fn is_host(&self) -> bool {
         matches!(self.entry, Entry::Host(_))
     }
@@ -60,7 +60,7 @@ impl Named<'_> {
 
 /// Nodes and links. Switches come after hosts, both in the file's order.
 pub(super) struct Topology<'a> {
-    pub nodes: Vec<Named<'a>>,
+    pub nodes: Vec<TopologyNode<'a>>,
     pub links: Vec<Link>,
     by_name: HashMap<String, NodeId>,
     between: HashMap<(NodeId, NodeId), LinkId>,
@@ -120,7 +120,7 @@ impl<'a> Topology<'a> {
         what: &str,
     ) -> Result<(), Refusal> {
         let (name, count) = entry.name_and_count();
-        let node = |name: String| Named {
+        let node = |name: String| TopologyNode {
             name,
             entry,
             index,

@@ -6,7 +6,7 @@ use super::event::Event;
 use super::packet::{NONE, Octets, Packet};
 use super::{State, World};
 use crate::routing::{self, ALL_L2, METRIC};
-use crate::scenario::model::{NodeKind, ProxyKnownBy, Proxying};
+use crate::scenario::model::{NodeKind, ProxyKnownBy, ProxyNode};
 use fcn_node::proxy_directory::Reading;
 use fcn_wire::compose::{self, Part, UdpChecksum};
 use fcn_wire::pnc::isis::ReachKind;
@@ -24,7 +24,7 @@ const AREA: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
 const BGP_SOURCE: u16 = 50_179;
 
 /// Returns true if a proxy is advertised by routing.
-pub const fn is_advertised(proxy: &Proxying) -> bool {
+pub const fn is_advertised(proxy: &ProxyNode) -> bool {
     !matches!(
         proxy.known_by,
         ProxyKnownBy::Configuration | ProxyKnownBy::Option
@@ -110,7 +110,7 @@ impl World<'_> {
 
     /// Sends an UPDATE to every other switch: the served prefixes with the proxy as next hop, which
     /// has the capability.
-    fn advertise_bgp(&mut self, node: u32, proxy: &Proxying, round: u32) {
+    fn advertise_bgp(&mut self, node: u32, proxy: &ProxyNode, round: u32) {
         let simulation = self.simulation;
         let built = update_of(proxy, &simulation.profile);
         let Some(update) = self.built("a proxy node's BGP UPDATE", built) else {
@@ -148,7 +148,7 @@ impl World<'_> {
 /// Returns the prefixes that a proxy advertises: its own host prefixes and those that it serves.
 /// Depending on the reading of the draft, one group or the other has the flags `pnc`.
 fn prefixes(
-    proxy: &Proxying,
+    proxy: &ProxyNode,
     pnc: &'static [u8],
 ) -> impl Iterator<Item = (Prefix, Option<&'static [u8]>)> {
     let [own, served] = match proxy.reading {
@@ -162,7 +162,7 @@ fn prefixes(
     hosts.map(move |prefix| (prefix, own)).chain(serves)
 }
 
-fn isis_lsp(node: u32, proxy: &Proxying, round: u32) -> fcn_wire::Result<Octets> {
+fn isis_lsp(node: u32, proxy: &ProxyNode, round: u32) -> fcn_wire::Result<Octets> {
     let prefixes: Vec<_> = prefixes(proxy, &[isis::FLAG_PNC])
         .map(|(prefix, flags)| routing::reach(ReachKind::Plain, prefix, flags))
         .collect();
@@ -174,7 +174,7 @@ fn isis_lsp(node: u32, proxy: &Proxying, round: u32) -> fcn_wire::Result<Octets>
     })
 }
 
-fn ospf2_update(router: Ipv4Addr, proxy: &Proxying, round: u32) -> fcn_wire::Result<Octets> {
+fn ospf2_update(router: Ipv4Addr, proxy: &ProxyNode, round: u32) -> fcn_wire::Result<Octets> {
     let prefixes: Vec<_> = prefixes(proxy, &ospf2::FLAGS_PNC_ONLY)
         .filter(|(prefix, _)| prefix.address().is_ipv4())
         .map(|(prefix, flags)| ospf2::ExtendedPrefixRepr {
@@ -192,7 +192,7 @@ fn ospf2_update(router: Ipv4Addr, proxy: &Proxying, round: u32) -> fcn_wire::Res
 fn ospf3_update(
     node: u32,
     router: Ipv4Addr,
-    proxy: &Proxying,
+    proxy: &ProxyNode,
     round: u32,
 ) -> fcn_wire::Result<Octets> {
     let prefixes: Vec<_> = prefixes(proxy, &ospf3::FLAGS_PNC_ONLY)
@@ -217,7 +217,7 @@ fn ospf(parts: &[Part<'_>], mac: [u8; 6]) -> fcn_wire::Result<Octets> {
     })
 }
 
-fn update_of(proxy: &Proxying, profile: &Profile) -> fcn_wire::Result<Vec<u8>> {
+fn update_of(proxy: &ProxyNode, profile: &Profile) -> fcn_wire::Result<Vec<u8>> {
     let next_hop = IpAddr::V6(proxy.config.address);
     let pnc = [bgp::CharacteristicRepr {
         code: profile.bgp_pnc_characteristic,

@@ -103,12 +103,12 @@ impl Events {
             if let Some(Reverse((at, _, event))) = self.present.pop() {
                 return Some((at, event));
             }
-            self.turn()?;
+            self.advance()?;
         }
     }
 
     /// Advances to the next slot that holds an event, in the wheel or in the heap.
-    fn turn(&mut self) -> Option<()> {
+    fn advance(&mut self) -> Option<()> {
         let soon = self.next_used();
         let late = self.later.peek();
         let late = late.map(|Reverse((at, ..))| at.0 >> SLOT_BITS);

@@ -44,7 +44,7 @@ const ENTROPY_LABEL_INDICATOR: u32 = 7;
 /// Ethernet.
 const LONGEST_LINK: usize = 2 * ethernet::LEN + ipv6::LEN + udp::LEN + udp::VXLAN_LEN;
 
-type Made = Result<(), TemplateError>;
+type BuildResult = Result<(), TemplateError>;
 
 /// A tunnel between two provider edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Path {
 }
 
 /// Tunnel encapsulation of a packet.
-pub struct Around {
+pub struct Encapsulation {
     /// Start and end of the tunnel.
     pub ends: (Ipv6Addr, Ipv6Addr),
     /// Kind of tunnel.
@@ -83,7 +83,7 @@ pub struct Around {
     pub hop_limit: u8,
 }
 
-impl Around {
+impl Encapsulation {
     /// Calls `put` with the layers of a packet: Ethernet's `link` header, the tunnel's headers, and
     /// `inner`. A tunnel that carries frames has the Ethernet header `inside` in front of `inner`,
     /// too.
@@ -169,12 +169,12 @@ pub struct Context<'a> {
 }
 
 /// An output that is truncated at its end, as by a snap length.
-struct Out<'a> {
+struct TruncatedOutput<'a> {
     out: &'a mut [u8],
     at: usize,
 }
 
-impl Out<'_> {
+impl TruncatedOutput<'_> {
     fn put(&mut self, bytes: &[u8]) {
         let room = self.out.get_mut(self.at..).unwrap_or_default();
         let len = bytes.len().min(room.len());
@@ -235,11 +235,11 @@ impl<'s> Frames<'s> {
         (from, to): (usize, usize),
         context: Context<'_>,
         out: &mut [u8],
-    ) -> Made {
+    ) -> BuildResult {
         let octets = (packet.kind == PacketKind::Frame)
             .then(|| context.octets.at(packet.extra))
             .flatten();
-        let mut out = Out { out, at: 0 };
+        let mut out = TruncatedOutput { out, at: 0 };
         let ethernet = Part::Ethernet {
             source: mac(from),
             destination: octets.and_then(|o| o.multicast).unwrap_or(mac(to)),
@@ -253,7 +253,12 @@ impl<'s> Frames<'s> {
     }
 
     /// Builds the packet from its own IP header on, without the tunnel around it.
-    pub fn quote(&mut self, packet: &Packet, context: Context<'_>, into: &mut Vec<u8>) -> Made {
+    pub fn quote(
+        &mut self,
+        packet: &Packet,
+        context: Context<'_>,
+        into: &mut Vec<u8>,
+    ) -> BuildResult {
         let tunnel = self
             .paths
             .get(packet.tunnel as usize)
@@ -262,14 +267,14 @@ impl<'s> Frames<'s> {
         // A packet of octets may be in a tunnel that it entered elsewhere.
         if packet.kind == PacketKind::Frame
             && let Some(octets) = context.octets.at(packet.extra)
-            && let Some(seen) = &octets.seen
+            && let Some(seen) = &octets.data
         {
             let inner = octets.bytes.get(seen.inner.clone());
             into.extend_from_slice(inner.unwrap_or(&octets.bytes));
             return Ok(());
         }
         into.resize((packet.len - tunnel) as usize - ethernet::LEN, 0);
-        self.network(packet, context, &mut Out { out: into, at: 0 })
+        self.network(packet, context, &mut TruncatedOutput { out: into, at: 0 })
     }
 
     fn ether_type(&self, flow: u32) -> u16 {
@@ -285,8 +290,8 @@ impl<'s> Frames<'s> {
         packet: &Packet,
         ethernet: Part<'_>,
         ether_type: u16,
-        out: &mut Out<'_>,
-    ) -> Made {
+        out: &mut TruncatedOutput<'_>,
+    ) -> BuildResult {
         let path = self.paths.get(packet.tunnel as usize);
         let around = ethernet::LEN + path.map_or(0, |path| path.overhead() as usize);
         let inner = Part::Trailing {
@@ -308,7 +313,7 @@ impl<'s> Frames<'s> {
             return put(&[ethernet, inner]);
         };
         let address = |node: usize| self.simulation.nodes[node].ipv6;
-        let around = Around {
+        let encapsulation = Encapsulation {
             ends: (address(path.ingress), address(path.egress)),
             tunnel: path.tunnel,
             traffic_class: self.traffic_class(packet) & 0xFC | packet.outer_ecn,
@@ -321,7 +326,7 @@ impl<'s> Frames<'s> {
             source: mac(path.ingress),
             destination: mac(path.egress),
         };
-        around.put([ethernet, inside, inner], put)
+        encapsulation.put([ethernet, inside, inner], put)
     }
 
     /// Returns the traffic class of the packet's own header.
@@ -333,7 +338,12 @@ impl<'s> Frames<'s> {
     }
 
     /// Writes the packet's own headers, and what follows them.
-    fn network(&mut self, packet: &Packet, context: Context<'_>, out: &mut Out<'_>) -> Made {
+    fn network(
+        &mut self,
+        packet: &Packet,
+        context: Context<'_>,
+        out: &mut TruncatedOutput<'_>,
+    ) -> BuildResult {
         match packet.kind {
             PacketKind::Frame => {
                 let bytes = context
@@ -354,7 +364,12 @@ impl<'s> Frames<'s> {
     }
 
     /// Writes a data packet or an acknowledgement.
-    fn roce(&mut self, packet: &Packet, context: Context<'_>, out: &mut Out<'_>) -> Made {
+    fn roce(
+        &mut self,
+        packet: &Packet,
+        context: Context<'_>,
+        out: &mut TruncatedOutput<'_>,
+    ) -> BuildResult {
         let index = packet.flow as usize;
         let simulation = self.simulation;
         let (Some(flow), Some(connection)) =

@@ -1,9 +1,9 @@
 //! One node of a simulation on real links: the same states as in virtual time, but the rest of the
 //! network is reached by frames that are received and sent as octets.
 //!
-//! The node sends [`Leaving`] frames, each with the time of its arrival at the other end of the
-//! scenario's link (its rate, queue and delay are simulated, and faults too). Received frames are
-//! passed to [`LiveNode::on_frame`]. A switch forwards octets as received, regardless of their
+//! The node sends [`OutgoingFrame`] frames, each with the time of its arrival at the other end of
+//! the scenario's link (its rate, queue and delay are simulated, and faults too). Received frames
+//! are passed to [`LiveNode::on_frame`]. A switch forwards octets as received, regardless of their
 //! sender, marks them in place, and takes the data for its roles from the octets. A host plays the
 //! scenario's flows that begin or end at it. Neither waits nor reads a clock.
 //!
@@ -13,7 +13,7 @@ mod responder;
 
 use super::connection::{Connection, Peer};
 use super::event::Event;
-use super::packet::{CE, CONTROL, NONE, Octets, Packet, PacketKind, Seen};
+use super::packet::{CE, CONTROL, DataInfo, NONE, Octets, Packet, PacketKind};
 use super::{State, World, frames};
 use crate::scenario::model::{Flow, NodeId, NodeKind, Simulation};
 use crate::sim::outcome::Outcome;
@@ -42,21 +42,21 @@ const BEST_EFFORT: u8 = 0;
 
 /// A frame to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leaving {
+pub struct OutgoingFrame {
     /// The node's link, in the scenario's order.
     pub link: usize,
     /// Time of arrival at the other end.
     pub at: Ps,
     /// Its Ethernet header, if that is not part of `octets`: for frames forwarded as received.
     pub header: Option<[u8; ETHERNET]>,
-    /// Its octets. [`LiveNode::give_back`] reuses the buffer.
+    /// Its octets. [`LiveNode::recycle`] reuses the buffer.
     pub octets: Vec<u8>,
     /// For a notification: its kind, the arrival time of the packet that it answers, and the time
     /// at which it was put on the link.
     pub reaction: Option<(Kind, Ps, Ps)>,
 }
 
-impl Leaving {
+impl OutgoingFrame {
     /// Returns its separate Ethernet header, which may be empty, and its other octets.
     #[must_use]
     pub fn parts(&self) -> (&[u8], &[u8]) {
@@ -89,7 +89,7 @@ use counted;
 
 counted! {
     /// Frames that a live node ignored, by reason.
-    PassedOver {
+    IgnoredFrames {
         /// Addressed to another node than this host.
         not_for_us,
         /// To a QP that no flow of the scenario has, or not from the other end of that flow.
@@ -115,7 +115,7 @@ pub(super) struct Live {
     neighbours: Table<IpAddr, [u8; 6]>,
     /// Traffic class by DSCP.
     classes: [u8; 64],
-    leaving: Vec<Leaving>,
+    outgoing: Vec<OutgoingFrame>,
     /// Buffers to reuse.
     spare: Vec<Vec<u8>>,
     /// True if all links of this switch are one interface.
@@ -124,7 +124,7 @@ pub(super) struct Live {
     cause: Option<(u32, Ps, [u8; 6])>,
     /// Serves connections that are not in the scenario, and requests of a sender's peers.
     responder: Responder,
-    passed_over: PassedOver,
+    passed_over: IgnoredFrames,
 }
 
 /// A node on real links.
@@ -160,12 +160,12 @@ impl<'s> LiveNode<'s> {
             peer,
             neighbours: Table::new(NEIGHBOURS),
             classes,
-            leaving: Vec::new(),
+            outgoing: Vec::new(),
             spare: Vec::new(),
             is_one: false,
             cause: None,
             responder: Responder::default(),
-            passed_over: PassedOver::default(),
+            passed_over: IgnoredFrames::default(),
         }));
         world.begin(Some(node));
         Self {
@@ -272,14 +272,14 @@ impl<'s> LiveNode<'s> {
     }
 
     /// Appends the frames to send to `frames`.
-    pub fn take_leaving(&mut self, frames: &mut Vec<Leaving>) {
+    pub fn take_outgoing(&mut self, frames: &mut Vec<OutgoingFrame>) {
         if let Some(live) = &mut self.world.live {
-            frames.append(&mut live.leaving);
+            frames.append(&mut live.outgoing);
         }
     }
 
     /// Takes back the buffer of a sent frame.
-    pub fn give_back(&mut self, octets: Vec<u8>) {
+    pub fn recycle(&mut self, octets: Vec<u8>) {
         if let Some(live) = &mut self.world.live
             && live.spare.len() < SPARE
         {
@@ -289,9 +289,9 @@ impl<'s> LiveNode<'s> {
 
     /// Returns the counters of ignored frames.
     #[must_use]
-    pub fn passed_over(&self) -> PassedOver {
+    pub fn passed_over(&self) -> IgnoredFrames {
         let live = self.world.live.as_ref();
-        live.map_or_else(PassedOver::default, |live| live.passed_over)
+        live.map_or_else(IgnoredFrames::default, |live| live.passed_over)
     }
 
     /// Returns the reason why the node cannot continue, if there is one.
@@ -394,15 +394,15 @@ impl World<'_> {
             _ => port,
         };
         match self.nodes[node as usize] {
-            State::Host(_) => self.host_takes(node, &frame),
-            State::Switch(_) => self.switch_takes(node, port, &frame, ether_type),
+            State::Host(_) => self.host_process(node, &frame),
+            State::Switch(_) => self.switch_process(node, port, &frame, ether_type),
         }
         if let Some(live) = &mut self.live {
             live.cause = None;
         }
     }
 
-    pub(super) fn pass_over(&mut self, count: impl FnOnce(&mut PassedOver) -> &mut u64) {
+    pub(super) fn pass_over(&mut self, count: impl FnOnce(&mut IgnoredFrames) -> &mut u64) {
         if let Some(live) = &mut self.live {
             *count(&mut live.passed_over) += 1;
         }
@@ -410,7 +410,7 @@ impl World<'_> {
 
     /// Processes a frame at a host: data and acknowledgements of its flows, and self-contained
     /// messages.
-    fn host_takes(&mut self, node: u32, frame: &Frame<'_>) {
+    fn host_process(&mut self, node: u32, frame: &Frame<'_>) {
         let simulation = self.simulation;
         let own = &simulation.nodes[node as usize];
         let Some(ip) = frame.ip() else { return };
@@ -569,7 +569,7 @@ impl World<'_> {
     }
 
     /// Processes a frame at a switch: learns from it, and forwards or consumes it.
-    fn switch_takes(&mut self, node: u32, came_by: u32, frame: &Frame<'_>, ether_type: u16) {
+    fn switch_process(&mut self, node: u32, came_by: u32, frame: &Frame<'_>, ether_type: u16) {
         let now = self.now.into();
         let state = self.nodes[node as usize].switch();
         if frame.routing().is_some() {
@@ -584,7 +584,7 @@ impl World<'_> {
             .map(|span| span.start);
         let data = DataPacket::from_frame(frame);
         let inner = frame.ip().copied();
-        let begin = match self.way_out(node, frame, outermost) {
+        let begin = match self.decapsulation_offset(node, frame, outermost) {
             Some(inner) => inner,
             None => ETHERNET,
         };
@@ -647,7 +647,7 @@ impl World<'_> {
                 let at = offset(at);
                 (trace.opt_type(), at..at + trace.bytes().len())
             });
-            octets.seen = Some(Seen {
+            octets.data = Some(DataInfo {
                 data: DataPacket {
                     source: data.source,
                     destination: data.destination,
@@ -693,7 +693,12 @@ impl World<'_> {
     }
 
     /// Returns the offset of a frame's inner packet, if it leaves its tunnel here.
-    fn way_out(&self, node: u32, frame: &Frame<'_>, outermost: Option<usize>) -> Option<usize> {
+    fn decapsulation_offset(
+        &self,
+        node: u32,
+        frame: &Frame<'_>,
+        outermost: Option<usize>,
+    ) -> Option<usize> {
         let NodeKind::Switch(switch) = &self.simulation.nodes[node as usize].kind else {
             return None;
         };
@@ -808,7 +813,7 @@ impl World<'_> {
                 self.live = Some(live);
                 return;
             }
-            let class = octets.and_then(|octets| Some(octets.seen.as_ref()?.class(octets)));
+            let class = octets.and_then(|octets| Some(octets.data.as_ref()?.class(octets)));
             if let (Some(class), true) = (class, packet.tunnel != NONE) {
                 ip::set_traffic_class(&mut room[ETHERNET..], class, 0xFC);
             }
@@ -822,7 +827,7 @@ impl World<'_> {
             }
         }
         let note = octets.and_then(|octets| Some((octets.note.as_ref()?.kind, octets.caused?)));
-        live.leaving.push(Leaving {
+        live.outgoing.push(OutgoingFrame {
             link,
             at: arrival,
             header,

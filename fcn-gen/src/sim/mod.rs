@@ -568,7 +568,7 @@ impl<'s> World<'s> {
         let trace = about.and_then(|packet| {
             let octets = || self.octets.at(packet.extra);
             match packet.kind {
-                PacketKind::Frame => octets().and_then(|o| o.seen.as_ref()?.trace(&o.bytes)),
+                PacketKind::Frame => octets().and_then(|o| o.data.as_ref()?.trace(&o.bytes)),
                 _ => self.traces.in_packet(packet),
             }
         });

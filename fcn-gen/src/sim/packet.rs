@@ -122,7 +122,7 @@ pub struct Octets {
     /// On a real link: destination and source MAC address as received, which are kept.
     pub macs: Option<([u8; 6], [u8; 6])>,
     /// On a real link: data for the roles, if it is a data packet.
-    pub seen: Option<Seen>,
+    pub data: Option<DataInfo>,
     /// On a real link: arrival time and ingress port of the packet that this notification answers.
     pub caused: Option<(Ps, u32)>,
 }
@@ -130,7 +130,7 @@ pub struct Octets {
 /// Data for the roles about a data packet of octets. Offsets count from the start of
 /// [`Octets::bytes`].
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct DataInfo {
     /// The data packet, without its trace.
     pub data: DataPacket<'static>,
     /// Type and position of the IOAM trace.
@@ -141,7 +141,7 @@ pub struct Seen {
     pub inner: Range<usize>,
 }
 
-impl Seen {
+impl DataInfo {
     /// Returns its IOAM trace.
     pub fn trace<'a>(&self, octets: &'a [u8]) -> Option<(OptType, &'a [u8])> {
         let (opt_type, range) = self.trace.as_ref()?;

@@ -70,7 +70,7 @@ pub struct Port {
     /// End of the pause of each class.
     pub paused_until: [Ps; 8],
     /// Packets in transit with their times of arrival, in that order.
-    on_the_way: VecDeque<(Ps, Packet)>,
+    in_transit: VecDeque<(Ps, Packet)>,
     /// Faults of the link, with start and end.
     pub faults: Vec<(Ps, Ps, FaultKind)>,
     /// The vantage point at this end, if any.
@@ -111,7 +111,7 @@ impl Port {
             waiting: 0,
             paused: 0,
             paused_until: [Ps(0); 8],
-            on_the_way: VecDeque::new(),
+            in_transit: VecDeque::new(),
             faults: Vec::new(),
             watched_here: None,
             watched_there: None,
@@ -216,31 +216,31 @@ impl Port {
     /// is now the next one.
     pub fn put_on_link(&mut self, arrival: Ps, packet: Packet) -> Option<Ps> {
         // Packets overtake one another only on faulty links.
-        if self.on_the_way.back().is_none_or(|(at, _)| *at <= arrival) {
-            let first = self.on_the_way.is_empty();
-            self.on_the_way.push_back((arrival, packet));
+        if self.in_transit.back().is_none_or(|(at, _)| *at <= arrival) {
+            let first = self.in_transit.is_empty();
+            self.in_transit.push_back((arrival, packet));
             return first.then_some(arrival);
         }
         let behind = self
-            .on_the_way
+            .in_transit
             .iter()
             .rev()
             .take_while(|(at, _)| *at > arrival)
             .count();
-        let place = self.on_the_way.len() - behind;
-        self.on_the_way.insert(place, (arrival, packet));
+        let place = self.in_transit.len() - behind;
+        self.in_transit.insert(place, (arrival, packet));
         (place == 0).then_some(arrival)
     }
 
     /// Returns the packet that arrives `now`, and the time of the next arrival. Returns no packet
     /// if none arrives: an overtaken packet has left its event behind.
     pub fn take_arrived(&mut self, now: Ps) -> (Option<Packet>, Option<Ps>) {
-        match self.on_the_way.front() {
+        match self.in_transit.front() {
             Some((at, _)) if *at <= now => {}
             _ => return (None, None),
         }
-        let packet = self.on_the_way.pop_front().map(|(_, packet)| packet);
-        (packet, self.on_the_way.front().map(|(at, _)| *at))
+        let packet = self.in_transit.pop_front().map(|(_, packet)| packet);
+        (packet, self.in_transit.front().map(|(at, _)| *at))
     }
 }
 

@@ -281,7 +281,7 @@ impl World<'_> {
             PacketKind::Frame => self
                 .octets
                 .at(packet.extra)
-                .is_some_and(|octets| octets.seen.is_some()),
+                .is_some_and(|octets| octets.data.is_some()),
             PacketKind::Ack | PacketKind::Nak => false,
         }
     }
@@ -326,7 +326,7 @@ impl World<'_> {
             PacketKind::Frame => self.octets.at(packet.extra),
             _ => None,
         };
-        let seen = octets.and_then(|octets| Some((octets.seen.as_ref()?, &octets.bytes)));
+        let seen = octets.and_then(|octets| Some((octets.data.as_ref()?, &octets.bytes)));
         let flow = simulation.flows.get(packet.flow as usize);
         if seen.is_none() && flow.is_none() {
             return;
@@ -376,7 +376,7 @@ impl World<'_> {
             self.recorder.marked(node);
             if !has_ecn
                 && let Some(octets) = self.octets.at_mut(packet.extra)
-                && let (PacketKind::Frame, Some(seen)) = (packet.kind, &mut octets.seen)
+                && let (PacketKind::Frame, Some(seen)) = (packet.kind, &mut octets.data)
             {
                 seen.data.ecn = Ecn::Ce;
                 let header = seen.ecn_at.and_then(|at| octets.bytes.get_mut(at..));
@@ -471,7 +471,7 @@ impl World<'_> {
         if packet.kind == PacketKind::Frame {
             if let Some(octets) = self.octets.at_mut(packet.extra)
                 && let Some((OptType::Preallocated, range)) =
-                    octets.seen.as_ref().and_then(|seen| seen.trace.clone())
+                    octets.data.as_ref().and_then(|seen| seen.trace.clone())
                 && let Some(trace) = octets.bytes.get_mut(range)
             {
                 let _ = fill_preallocated(trace, &values);
@@ -613,7 +613,7 @@ impl World<'_> {
         };
         let flow = self.simulation.flows.get(packet.flow as usize);
         let seen = match packet.kind {
-            PacketKind::Frame => self.octets.at(packet.extra).and_then(|o| o.seen.as_ref()),
+            PacketKind::Frame => self.octets.at(packet.extra).and_then(|o| o.data.as_ref()),
             _ => None,
         };
         let edge = &mut self.nodes[node as usize].switch().edge;

@@ -111,11 +111,11 @@ impl Prototypes {
     }
 }
 
-type Made<T> = Result<T, Box<dyn std::error::Error>>;
+type BuildResult<T> = Result<T, Box<dyn std::error::Error>>;
 
 /// Construction of a stress's frames.
 impl Stress {
-    fn prototype(&self, kind: Kind) -> Made<Prototype> {
+    fn prototype(&self, kind: Kind) -> BuildResult<Prototype> {
         let roce = |template| Prototype::Roce(Box::new(template));
         let family = kind.family();
         let mut fields = vec![
@@ -159,7 +159,7 @@ impl Stress {
     }
 
     /// Builds a CNP after the parts `ip`.
-    fn cnp(&self, ip: &[Part<'_>], fields: &[Field]) -> Made<Template> {
+    fn cnp(&self, ip: &[Part<'_>], fields: &[Field]) -> BuildResult<Template> {
         let profile = &self.profile;
         let mut parts = vec![frame()];
         parts.extend(ip);
@@ -177,7 +177,7 @@ impl Stress {
         payload: usize,
         link: LinkType,
         fields: &[Field],
-    ) -> Made<Template> {
+    ) -> BuildResult<Template> {
         let profile = &self.profile;
         let octets: Vec<u8> = (0..payload).map(|i| i as u8).collect();
         let mut parts = vec![
@@ -211,7 +211,7 @@ impl Stress {
     }
 
     /// Builds the trace that Fast CNPs return, filled by every node.
-    fn trace(&self) -> Made<Vec<u8>> {
+    fn trace(&self) -> BuildResult<Vec<u8>> {
         let node = |node: u32| NodeValues {
             hop_limit: 64 - node as u8,
             node_id: u64::from(node),
@@ -228,7 +228,7 @@ impl Stress {
 
     /// Builds a notification to a proxy node that quotes a complete data packet, with as much
     /// payload as there is room for.
-    fn proxy(&self, family: Family, fields: &[Field]) -> Made<Prototype> {
+    fn proxy(&self, family: Family, fields: &[Field]) -> BuildResult<Prototype> {
         let (ip_len, ip) = match family {
             Family::V6 => (ipv6::LEN, Part::v6(SWITCH, PROXY, DEFAULT_TRAFFIC_CLASS)),
             Family::V4 => (ipv4::LEN, Part::v4(SWITCH4, PROXY4, DEFAULT_TRAFFIC_CLASS)),
@@ -261,7 +261,7 @@ impl Stress {
         Ok(Prototype::ProxyCn(frame, Box::new(quoted)))
     }
 
-    fn wan(&self) -> Made<Prototype> {
+    fn wan(&self) -> BuildResult<Prototype> {
         let repr = WanFcnRepr {
             flow_label: 0,
             level: 0,
@@ -301,7 +301,7 @@ const fn frame() -> Part<'static> {
     }
 }
 
-fn pfc() -> Made<Vec<u8>> {
+fn pfc() -> BuildResult<Vec<u8>> {
     let header = Part::Ethernet {
         source: [0; 6],
         destination: PFC_DESTINATION,

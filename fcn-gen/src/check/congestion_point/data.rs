@@ -1,9 +1,11 @@
 //! The data packets sent to a congestion point.
 
-use super::super::plan::{AROUND, Planned, Sent, Setup, Way, What, framed, kinds};
+use super::super::plan::{
+    DataSent, FlowPath, FrameContent, Planned, Setup, WIRE_OVERHEAD, framed, kinds,
+};
 use super::{FIRST_LABEL, TRACE, switch};
 use crate::scenario::model::{NodeId, NodeKind, Tunnel};
-use crate::sim::frames::{Around, mac};
+use crate::sim::frames::{Encapsulation, mac};
 use crate::units::{Ps, Rate};
 use fcn_node::FlowKey;
 use fcn_wire::bth::BthRepr;
@@ -24,7 +26,7 @@ const FIRST_PORT: u16 = 0xC000;
 
 /// Properties of the packets of one step.
 #[derive(Clone, Copy, Default)]
-pub struct Manner {
+pub struct PacketOptions {
     /// With an IOAM trace.
     pub traced: bool,
     /// All of one flow.
@@ -34,16 +36,16 @@ pub struct Manner {
 }
 
 /// Builds data packets, and records them.
-pub struct Maker<'a, 's> {
+pub struct DataBuilder<'a, 's> {
     /// The setup of the check.
     pub setup: &'a Setup<'s>,
     /// The packets built so far.
-    pub sent: Vec<Sent>,
+    pub sent: Vec<DataSent>,
 }
 
-impl Maker<'_, '_> {
+impl DataBuilder<'_, '_> {
     /// Returns the tunnel of a packet on this path, with its start and end.
-    fn tunnel(&self, way: &Way<'_>) -> Option<(Ipv6Addr, Ipv6Addr, Tunnel)> {
+    fn tunnel(&self, path: &FlowPath<'_>) -> Option<(Ipv6Addr, Ipv6Addr, Tunnel)> {
         if !kinds(self.setup).contains(&Kind::WanFcn) {
             return None;
         }
@@ -58,7 +60,7 @@ impl Maker<'_, '_> {
                 .iter()
                 .find(|(node, ..)| self.setup.towards(*node) == Some(link))
         };
-        let ((_, ingress, tunnel), (_, egress, _)) = (at(way.from)?, at(way.to)?);
+        let ((_, ingress, tunnel), (_, egress, _)) = (at(path.from)?, at(path.to)?);
         // Labels do not identify the ingress PE: the device has it configured.
         let configured = switch(self.setup).and_then(|switch| switch.congestion.ingress);
         let ingress = match tunnel {
@@ -71,20 +73,24 @@ impl Maker<'_, '_> {
     /// Builds the next data packet as a frame.
     fn data(
         &mut self,
-        way: &Way<'_>,
-        manner: Manner,
+        path: &FlowPath<'_>,
+        options: PacketOptions,
         first: usize,
         payload: u16,
     ) -> Option<Vec<u8>> {
-        let (flow, profile) = (way.flow, &self.setup.simulation.profile);
+        let (flow, profile) = (path.flow, &self.setup.simulation.profile);
         let number = self.sent.len() as u32;
-        let own = if manner.same_qp { first as u32 } else { number };
+        let own = if options.same_qp {
+            first as u32
+        } else {
+            number
+        };
         let qp = Qp::truncate(FIRST_QP + own * BETWEEN_QPS);
         let port = FIRST_PORT | (own & 0x3FFF) as u16;
-        let tunnel = self.tunnel(way);
-        let ecn = if manner.incapable { 0 } else { 2 };
+        let tunnel = self.tunnel(path);
+        let ecn = if options.incapable { 0 } else { 2 };
         let class = flow.dscp << 2 | ecn;
-        let trace = manner.traced.then(|| {
+        let trace = options.traced.then(|| {
             let before = NodeValues {
                 hop_limit: 63,
                 node_id: 0xBE_0000 | u64::from(number),
@@ -138,7 +144,7 @@ impl Maker<'_, '_> {
             Some(tunnel) => encapsulated(nodes, &packet, tunnel, (label, ecn))?,
         };
         let link = self.setup.towards(flow.from);
-        self.sent.push(Sent {
+        self.sent.push(DataSent {
             link: link.filter(|link| self.setup.neighbour(*link) == flow.from),
             flow: FlowKey {
                 sender: flow.source,
@@ -176,7 +182,7 @@ fn encapsulated(
         protocol: if is_v4 { 4 } else { 41 },
         bytes: packet,
     };
-    let around = Around {
+    let encapsulation = Encapsulation {
         ends: (ingress, egress),
         tunnel,
         traffic_class: ecn,
@@ -184,20 +190,20 @@ fn encapsulated(
         udp_source: FIRST_PORT,
         hop_limit: compose::DEFAULT_HOP_LIMIT,
     };
-    around.put([link, link, inner], |parts| {
+    encapsulation.put([link, link, inner], |parts| {
         compose::packet(parts, &Profile::DEFAULT).ok()
     })
 }
 
 /// Builds frames for these paths, as fast as their links can carry them.
 pub fn burst(
-    maker: &mut Maker<'_, '_>,
+    builder: &mut DataBuilder<'_, '_>,
     begin: Ps,
-    ways: &[Way<'_>],
-    manner: Manner,
+    ways: &[FlowPath<'_>],
+    options: PacketOptions,
     (count, payload): (u64, u16),
 ) -> Vec<Planned> {
-    let first = maker.sent.len();
+    let first = builder.sent.len();
     let mut free: HashMap<usize, Ps> = HashMap::new();
     let mut frames = Vec::new();
     let mut turn = HashMap::new();
@@ -213,18 +219,18 @@ pub fn burst(
         let Some(way) = of_link.get(*turn % of_link.len()) else {
             break;
         };
-        *turn += usize::from(!manner.same_qp);
-        let Some(bytes) = maker.data(way, manner, first, payload) else {
+        *turn += usize::from(!options.same_qp);
+        let Some(bytes) = builder.data(way, options, first, payload) else {
             break;
         };
         let at = free.entry(link).or_insert(begin);
-        let rate: Rate = maker.setup.rate(link);
+        let rate: Rate = builder.setup.rate(link);
         let planned = Planned {
             at: *at,
             link,
-            what: What::Octets(bytes.clone()),
+            content: FrameContent::Octets(bytes.clone()),
         };
-        *at = *at + rate.time((bytes.len() + AROUND) as u64);
+        *at = *at + rate.time((bytes.len() + WIRE_OVERHEAD) as u64);
         frames.push(planned);
     }
     frames

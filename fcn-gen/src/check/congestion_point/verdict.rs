@@ -1,8 +1,8 @@
 //! Judges the record of a congestion point's check.
 
 use super::super::bench::{Record, parse};
-use super::super::judge::{Ledger, NOT_DONE, Own, Sorted, data, rates};
-use super::super::plan::{Plan, Sent, Setup, Step, kinds, unchanging};
+use super::super::judge::{ClassifiedFrames, DeviceFrame, Ledger, NOT_DONE, data, rates};
+use super::super::plan::{DataSent, Plan, Setup, Step, kinds, mask_mutable_fields};
 use super::super::statements::{Statement, Test};
 use super::{EACH, INCAPABLE, LEAKING, ONE, PACKETS, TRACE, TRACED, switch};
 use crate::scenario::model::NodeKind;
@@ -19,24 +19,24 @@ use std::net::IpAddr;
 /// The data packets sent, by the fields that a notification can name.
 struct Index<'p> {
     profile: &'p Profile,
-    all: &'p [Sent],
-    flows: HashMap<FlowKey, &'p Sent>,
+    all: &'p [DataSent],
+    flows: HashMap<FlowKey, &'p DataSent>,
     senders: HashSet<IpAddr>,
     pairs: HashSet<(IpAddr, IpAddr)>,
-    tuples: HashMap<FiveTuple, &'p Sent>,
-    labels: HashMap<u32, &'p Sent>,
+    tuples: HashMap<FiveTuple, &'p DataSent>,
+    labels: HashMap<u32, &'p DataSent>,
 }
 
 impl<'p> Index<'p> {
-    fn new(sent: &'p [Sent], profile: &'p Profile) -> Self {
-        let tuple = |sent: &Sent| FiveTuple {
+    fn new(sent: &'p [DataSent], profile: &'p Profile) -> Self {
+        let tuple = |sent: &DataSent| FiveTuple {
             source: sent.flow.sender,
             destination: sent.flow.receiver,
             protocol: next_header::UDP,
             source_port: sent.port,
             destination_port: profile.rocev2_port,
         };
-        let label = |sent: &'p Sent| Some((sent.outer?.0, sent));
+        let label = |sent: &'p DataSent| Some((sent.outer?.0, sent));
         Self {
             flows: sent.iter().map(|sent| (sent.flow, sent)).collect(),
             senders: sent.iter().map(|sent| sent.flow.sender).collect(),
@@ -52,7 +52,7 @@ impl<'p> Index<'p> {
     }
 
     /// Returns the packet that was quoted: its PSN is its index.
-    fn quoted(&self, quoted: &[u8]) -> Option<&'p Sent> {
+    fn quoted(&self, quoted: &[u8]) -> Option<&'p DataSent> {
         let frame = Frame::parse(quoted, quoted.len(), LinkType::RawIp, self.profile);
         match frame.message() {
             Message::Roce(bth, _) => self.all.get(bth.psn() as usize),
@@ -66,16 +66,16 @@ pub fn judge(
     setup: &Setup<'_>,
     plan: &Plan,
     record: &Record,
-    sorted: &Sorted<'_>,
+    classified: &ClassifiedFrames<'_>,
     ledger: &mut Ledger,
 ) {
     let kinds = kinds(setup);
     let met = plan.steps.iter().find(|step| step.id == EACH);
     let met = met.map_or(Err(NOT_DONE), |step| {
-        congestion(&setup.simulation.profile, step, record, sorted)
+        congestion(&setup.simulation.profile, step, record, classified)
     });
     if setup.off {
-        return off(&kinds, met, sorted, ledger);
+        return off(&kinds, met, classified, ledger);
     }
     use Statement as S;
     let index = Index::new(&plan.sent, &setup.simulation.profile);
@@ -97,11 +97,15 @@ pub fn judge(
                 ],
             ),
         };
-        let of_kind: Vec<&Own<'_>> = sorted.own.iter().filter(|own| own.is_of(kind)).collect();
+        let of_kind: Vec<&DeviceFrame<'_>> = classified
+            .generated
+            .iter()
+            .filter(|frame| frame.is_of(kind))
+            .collect();
         match met.and_then(|()| is_seen(setup, kind)) {
-            Err(why) => ledger.cannot(&[first], why),
+            Err(why) => ledger.record_untestable_all(&[first], why),
             Ok(()) => {
-                let why = || match sorted.own.len() {
+                let why = || match classified.generated.len() {
                     0 => "data met congestion, and the device told nobody".to_owned(),
                     others => format!(
                         "data met congestion, and of {others} messages of the device none is of this kind, by the code points that are set"
@@ -111,9 +115,9 @@ pub fn judge(
             }
         }
         if of_kind.iter().any(|own| own.notification.is_some()) {
-            ledger.tries(others);
+            ledger.record_judgeable_all(others);
         } else {
-            ledger.cannot(others, "the device sent no such message");
+            ledger.record_untestable_all(others, "the device sent no such message");
         }
         for own in &of_kind {
             match kind {
@@ -123,12 +127,12 @@ pub fn judge(
             }
         }
         if kind == Kind::FastCnp1 {
-            marks(setup, &index, &of_kind, sorted, ledger);
+            marks(setup, &index, &of_kind, classified, ledger);
             if !of_kind.is_empty() {
                 let why = "no Fast CNP of the device told which data packet it is about";
-                ledger.cannot_test(Test::Rule(Rule::FastCnpMarked), why);
+                ledger.record_untestable(Test::Rule(Rule::FastCnpMarked), why);
                 if plan.time(TRACED).is_some() {
-                    ledger.cannot(&[S::FastCnpTraceCopied], why);
+                    ledger.record_untestable_all(&[S::FastCnpTraceCopied], why);
                 }
             }
         }
@@ -136,7 +140,7 @@ pub fn judge(
         let tried = tried.is_some_and(|step| beyond(setup, plan, step));
         rates(setup, &of_kind, tried, ledger);
         if kind == Kind::WanFcn && plan.time(INCAPABLE).is_some() && met.is_ok() {
-            ledger.tries(&[S::WanFcnCapable]);
+            ledger.record_judgeable_all(&[S::WanFcnCapable]);
         }
         let border = match kind {
             Kind::ProxyCn => Rule::ProxyCnBorder,
@@ -144,7 +148,7 @@ pub fn judge(
             _ => Rule::FastCnpBorder,
         };
         if plan.time(LEAKING).is_some() {
-            ledger.tried(Test::Rule(border));
+            ledger.record_judgeable(Test::Rule(border));
         }
     }
 }
@@ -152,9 +156,9 @@ pub fn judge(
 /// Returns an error if no congestion point of the scenario sends such messages where they can be
 /// observed.
 fn is_seen(setup: &Setup<'_>, kind: Kind) -> Result<(), &'static str> {
-    let mut ways = setup.ways().into_iter();
+    let mut paths = setup.flow_paths().into_iter();
     match kind {
-        Kind::FastCnp1 if !ways.any(|way| way.flow.source.is_ipv6()) => {
+        Kind::FastCnp1 if !paths.any(|way| way.flow.source.is_ipv6()) => {
             Err("there is no Fast CNP for IPv4: packets are marked instead")
         }
         Kind::ProxyCn if switch(setup).is_some_and(|switch| switch.proxy.is_some()) => {
@@ -170,7 +174,7 @@ fn congestion(
     profile: &Profile,
     step: &Step,
     record: &Record,
-    sorted: &Sorted<'_>,
+    classified: &ClassifiedFrames<'_>,
 ) -> Result<(), &'static str> {
     let mut came: HashMap<FlowKey, Ps> = HashMap::new();
     for (_, passed, bytes) in record.iter().filter(|(_, passed, _)| !passed.by_device) {
@@ -180,9 +184,9 @@ fn congestion(
             came.insert(data.flow(), passed.at);
         }
     }
-    let left = data(&sorted.forwarded).filter_map(|(own, data)| {
+    let left = data(&classified.forwarded).filter_map(|(frame, data)| {
         let came = came.get(&data.flow())?;
-        Some((*came, own.passed.at))
+        Some((*came, frame.captured.at))
     });
     let left: Vec<_> = left.collect();
     let (Some(first), Some(last)) = (left.first(), left.last()) else {
@@ -217,36 +221,41 @@ fn beyond(setup: &Setup<'_>, plan: &Plan, step: &Step) -> bool {
     u128::from(telling) > allowed + 1
 }
 
-fn off(kinds: &[Kind], met: Result<(), &'static str>, sorted: &Sorted<'_>, ledger: &mut Ledger) {
+fn off(
+    kinds: &[Kind],
+    met: Result<(), &'static str>,
+    classified: &ClassifiedFrames<'_>,
+    ledger: &mut Ledger,
+) {
     for (kind, statement) in [
         (Kind::FastCnp1, Statement::FastCnpOff),
         (Kind::ProxyCn, Statement::ProxyCnOff),
         (Kind::WanFcn, Statement::WanFcnOff),
     ] {
         if !kinds.contains(&kind) {
-            ledger.cannot(&[statement], "the scenario's mechanism is another");
+            ledger.record_untestable_all(&[statement], "the scenario's mechanism is another");
             continue;
         }
         match met {
-            Ok(()) => ledger.tries(&[statement]),
-            Err(why) => ledger.cannot(&[statement], why),
+            Ok(()) => ledger.record_judgeable_all(&[statement]),
+            Err(why) => ledger.record_untestable_all(&[statement], why),
         }
-        for own in sorted.own.iter().filter(|own| own.is_of(kind)) {
+        for frame in classified.generated.iter().filter(|own| own.is_of(kind)) {
             let why = || format!("the device sent a {kind}, and nobody enabled it");
-            ledger.fails(statement, why, &[own.index]);
+            ledger.fails(statement, why, &[frame.index]);
         }
     }
 }
 
-fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, own: &Own<'_>, ledger: &mut Ledger) {
+fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledger: &mut Ledger) {
     use Statement as S;
-    let Some(notification) = &own.notification else {
+    let Some(notification) = &frame.notification else {
         return;
     };
     let Subject::ReceiverQp { receiver, qp } = notification.subject else {
         return;
     };
-    let shows = &[own.index];
+    let shows = &[frame.index];
     let loopback = IpAddr::V6(setup.simulation.nodes[setup.device].ipv6);
     if notification.notifier != loopback {
         let why = || {
@@ -275,7 +284,7 @@ fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, own: &Own<'_>, ledger: &mut Le
         let why = || format!("{sender} has sent nothing to QP {qp} of {receiver}");
         return ledger.fails(S::FastCnpQpCopied, why, shows);
     };
-    if sent.link.is_some_and(|link| link != own.passed.link) {
+    if sent.link.is_some_and(|link| link != frame.captured.link) {
         let why = || format!("it left by another link than the one that {sender} is behind");
         ledger.fails(S::FastCnpToSender, why, shows);
     }
@@ -291,10 +300,10 @@ fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, own: &Own<'_>, ledger: &mut Le
         };
         ledger.fails(S::FastCnpOptionByTrace, why, shows);
     }
-    if let (Message::FastCnp(message), Some(before)) = (own.frame.message(), &sent.trace)
+    if let (Message::FastCnp(message), Some(before)) = (frame.parsed.message(), &sent.trace)
         && let Some(trace) = message.parsed.ok().and_then(|option| option.trace())
     {
-        ledger.tries(&[S::FastCnpTraceCopied]);
+        ledger.record_judgeable_all(&[S::FastCnpTraceCopied]);
         if !continues(before, trace.bytes()) {
             let why = || "the trace is not the data packet's with what the device adds".to_owned();
             ledger.fails(S::FastCnpTraceCopied, why, shows);
@@ -322,8 +331,8 @@ fn continues(before: &[u8], after: &[u8]) -> bool {
 fn marks(
     setup: &Setup<'_>,
     index: &Index<'_>,
-    told: &[&Own<'_>],
-    sorted: &Sorted<'_>,
+    told: &[&DeviceFrame<'_>],
+    classified: &ClassifiedFrames<'_>,
     ledger: &mut Ledger,
 ) {
     let Some(switch) = switch(setup) else { return };
@@ -335,10 +344,10 @@ fn marks(
     };
     // Only QPs with a single packet: the flow of the rate step has many.
     let mut of_qp: HashMap<FlowKey, u32> = HashMap::new();
-    let left: HashMap<FlowKey, (usize, bool)> = data(&sorted.forwarded)
-        .map(|(own, data)| {
+    let left: HashMap<FlowKey, (usize, bool)> = data(&classified.forwarded)
+        .map(|(frame, data)| {
             *of_qp.entry(data.flow()).or_default() += 1;
-            (data.flow(), (own.index, data.ecn == fcn_observe::Ecn::Ce))
+            (data.flow(), (frame.index, data.ecn == fcn_observe::Ecn::Ce))
         })
         .collect();
     for own in told {
@@ -360,7 +369,7 @@ fn marks(
             continue;
         };
         let test = Test::Rule(Rule::FastCnpMarked);
-        ledger.tried(test);
+        ledger.record_judgeable(test);
         if *marked {
             let text = Rule::FastCnpMarked.info().text;
             ledger.fail(test, || format!("{text}: QP {qp}"), &[own.index, *at]);
@@ -368,17 +377,18 @@ fn marks(
     }
 }
 
-fn proxy_cn(setup: &Setup<'_>, index: &Index<'_>, own: &Own<'_>, ledger: &mut Ledger) {
+fn proxy_cn(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledger: &mut Ledger) {
     use Statement as S;
-    let (Some(notification), Message::ProxyCn(message)) = (&own.notification, own.frame.message())
+    let (Some(notification), Message::ProxyCn(message)) =
+        (&frame.notification, frame.parsed.message())
     else {
         return;
     };
-    let shows = &[own.index];
+    let shows = &[frame.index];
     let tuple = message.five_tuple();
     let sent = index.tuples.get(&tuple).copied();
     let mut findings = fcn_wire::Findings::new();
-    own.frame.check(fcn_wire::IcrcCheck::Off, &mut findings);
+    frame.parsed.check(fcn_wire::IcrcCheck::Off, &mut findings);
     // A message that contradicts its own quotation is covered by the rule.
     if sent.is_none() && !findings.has(Rule::ProxyCnTuple) {
         let why = || {
@@ -389,8 +399,8 @@ fn proxy_cn(setup: &Setup<'_>, index: &Index<'_>, own: &Own<'_>, ledger: &mut Le
         };
         ledger.fails(S::ProxyCnTupleCopied, why, shows);
     }
-    let quoted = unchanging(message.invoking_packet());
-    let is_quote = |sent: &&Sent| unchanging(&sent.packet).starts_with(&quoted);
+    let quoted = mask_mutable_fields(message.invoking_packet());
+    let is_quote = |sent: &&DataSent| mask_mutable_fields(&sent.packet).starts_with(&quoted);
     if !index.quoted(&quoted).is_some_and(|sent| is_quote(&sent)) {
         let why = || "the packet that is quoted was not sent".to_owned();
         ledger.fails(S::ProxyCnQuote, why, shows);
@@ -415,13 +425,14 @@ fn proxy_cn(setup: &Setup<'_>, index: &Index<'_>, own: &Own<'_>, ledger: &mut Le
     }
 }
 
-fn wan_fcn(index: &Index<'_>, own: &Own<'_>, ledger: &mut Ledger) {
+fn wan_fcn(index: &Index<'_>, frame: &DeviceFrame<'_>, ledger: &mut Ledger) {
     use Statement as S;
-    let (Some(notification), Message::WanFcn(message)) = (&own.notification, own.frame.message())
+    let (Some(notification), Message::WanFcn(message)) =
+        (&frame.notification, frame.parsed.message())
     else {
         return;
     };
-    let shows = &[own.index];
+    let shows = &[frame.index];
     let label = message.flow_label();
     let Some(sent) = index.labels.get(&label) else {
         let why = || format!("no packet had the outer flow label {label:#x}");

@@ -127,7 +127,7 @@ fn run(
     name: &str,
     mut fake: Fake,
     (for_, speed): (Duration, f64),
-) -> (Frames, Ended, Measured) {
+) -> (Frames, RunEnd, Measured) {
     let index = node(simulation, name);
     let macs = vec![[2, 0, 0, 0, 0, 9]; fake.links];
     let live = LiveNode::new(simulation, index, macs, None);
@@ -175,8 +175,8 @@ fn sender_keeps_its_rate_despite_late_wakeups() {
         fake.oversleeps = oversleeps;
         let for_ = MILLISECOND * 20;
         let (left, ended, measured) = run(&simulation, "sender", fake, (for_, speed));
-        assert_eq!(ended, Ended::TimeUp);
-        assert_eq!(measured.passed[0].sent, left.len() as u64);
+        assert_eq!(ended, RunEnd::TimeUp);
+        assert_eq!(measured.traffic[0].sent, left.len() as u64);
         let left = until(left, for_);
         let bits: f64 = left.iter().map(|(.., frame)| wire(frame)).sum();
         // 1 Gbit/s, times the speed; it begins slightly later.
@@ -255,7 +255,7 @@ fn non_roce_frames_are_flooded_unchanged() {
     to.sort_unstable();
     assert_eq!(to, [0, 1, 1, 2]);
     assert!(left.iter().all(|(.., frame)| *frame == arp));
-    assert_eq!(measured.passed[1].received, 1);
+    assert_eq!(measured.traffic[1].received, 1);
 }
 
 #[test]
@@ -264,12 +264,12 @@ fn refusals_and_failures_of_links_are_reported() {
     let mut fake = Fake::new(1, Frames::new());
     fake.takes = 500;
     let (left, ended, measured) = run(&simulation, "sender", fake, (MILLISECOND, 1.0));
-    assert_eq!((left.len(), ended), (0, Ended::TimeUp));
-    assert!(measured.passed[0].refused > 50);
+    assert_eq!((left.len(), ended), (0, RunEnd::TimeUp));
+    assert!(measured.traffic[0].refused > 50);
     let mut fake = Fake::new(1, Frames::new());
     fake.fails_at = 500_000;
     let (.., ended, _) = run(&simulation, "sender", fake, (MILLISECOND, 1.0));
-    assert_eq!(ended, Ended::Failed("the cable is out".to_owned()));
+    assert_eq!(ended, RunEnd::Failed("the cable is out".to_owned()));
 }
 
 #[test]
@@ -281,6 +281,6 @@ fn stop_ends_the_run() {
     let drive = Drive::new(&mut fake, &mut hands, live, 1.0);
     let stop = AtomicBool::new(true);
     let (ended, _, measured) = drive.run(None, true, &stop, &mut |_, _, _| ());
-    assert_eq!(ended, Ended::Interrupted);
+    assert_eq!(ended, RunEnd::Interrupted);
     assert!(measured.ran < 1_000_000);
 }

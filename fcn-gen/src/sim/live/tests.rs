@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 /// A frame on a cable, with its time of arrival and its destination, in reversed order for the
 /// heap.
-type OnTheWay = std::cmp::Reverse<(Ps, u64, usize, usize, Vec<u8>)>;
+type InTransit = std::cmp::Reverse<(Ps, u64, usize, usize, Vec<u8>)>;
 
 fn simulation(name: &str, sets: &[&str]) -> Simulation {
     let mut sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
@@ -55,7 +55,7 @@ fn play<'s>(
     mut nodes: Vec<(LiveNode<'s>, Vec<usize>)>,
     mut see: impl FnMut(usize, &[u8]),
 ) -> Vec<(LiveNode<'s>, Vec<usize>)> {
-    let mut cables: BinaryHeap<OnTheWay> = BinaryHeap::new();
+    let mut cables: BinaryHeap<InTransit> = BinaryHeap::new();
     let (mut number, mut now) = (0, Ps(0));
     while now <= simulation.duration {
         let timers = nodes.iter_mut().filter_map(|(node, _)| node.next_timer());
@@ -76,7 +76,7 @@ fn play<'s>(
             node.on_timer(now);
             assert_eq!(node.failure(), None);
             let mut leaving = Vec::new();
-            node.take_leaving(&mut leaving);
+            node.take_outgoing(&mut leaving);
             for frame in leaving {
                 assert!(frame.at >= now);
                 let link = links[frame.link];
@@ -160,11 +160,11 @@ fn live_nodes_together_behave_like_the_simulation() {
         for (node, _) in &nodes {
             // Switches flood routing messages like bridges, so hosts receive them; no other frame
             // is misdirected or broken.
-            let passed_over = PassedOver {
+            let passed_over = IgnoredFrames {
                 not_for_us: 0,
                 ..node.passed_over()
             };
-            assert_eq!(passed_over, PassedOver::default(), "{name} {sets:?}");
+            assert_eq!(passed_over, IgnoredFrames::default(), "{name} {sets:?}");
         }
         let nodes = nodes.into_iter().map(|(node, _)| node).collect();
         let (delivered, sent) = together(&simulation, nodes);
@@ -222,11 +222,11 @@ fn foreign_and_broken_frames_are_counted_and_not_answered() {
     // Offsets in the packet after Ethernet and IPv6: UDP, then the BTH.
     let (bth, source) = (14 + 40 + 8, 14 + 8 + 15);
     let of = |count: &str| match count {
-        "not_for_us" => |counts: PassedOver| counts.not_for_us,
-        "unknown_qp" => |counts: PassedOver| counts.unknown_qp,
-        "bad_icrc" => |counts: PassedOver| counts.bad_icrc,
-        "out_of_place" => |counts: PassedOver| counts.out_of_place,
-        _ => |counts: PassedOver| counts.unreadable,
+        "not_for_us" => |counts: IgnoredFrames| counts.not_for_us,
+        "unknown_qp" => |counts: IgnoredFrames| counts.unknown_qp,
+        "bad_icrc" => |counts: IgnoredFrames| counts.bad_icrc,
+        "out_of_place" => |counts: IgnoredFrames| counts.out_of_place,
+        _ => |counts: IgnoredFrames| counts.unreadable,
     };
     for (what, node, bytes, count) in [
         (
@@ -257,10 +257,10 @@ fn foreign_and_broken_frames_are_counted_and_not_answered() {
         ("too short", receiver, vec![0; 9], "unreadable"),
     ] {
         let mut live = LiveNode::new(&simulation, node, vec![[2; 6]], None);
-        let before = live.world.live.as_ref().unwrap().leaving.len();
+        let before = live.world.live.as_ref().unwrap().outgoing.len();
         live.on_frame(Ps(1), 0, &bytes);
         assert_eq!(
-            live.world.live.as_ref().unwrap().leaving.len(),
+            live.world.live.as_ref().unwrap().outgoing.len(),
             before,
             "{what}"
         );
@@ -365,7 +365,7 @@ fn single_interface_switch_rewrites_macs_like_a_router() {
         at = at + Ps(1_000_000_000);
         live.on_timer(at);
         let mut leaving = Vec::new();
-        live.take_leaving(&mut leaving);
+        live.take_outgoing(&mut leaving);
         leaving
             .iter()
             .map(|frame| (frame.link, <[&[u8]; 2]>::from(frame.parts()).concat()))
@@ -387,7 +387,7 @@ fn single_interface_switch_rewrites_macs_like_a_router() {
 }
 
 /// The other end of connections that is not in the scenario: a real host.
-struct Stranger<'a> {
+struct ExternalPeer<'a> {
     own: IpAddr,
     node: IpAddr,
     simulation: &'a Simulation,
@@ -401,7 +401,7 @@ const ID: u32 = 0xC0FF_EE00;
 /// Transaction ID of its connection management, and of the answers.
 const TRANSACTION: u64 = 0xDEAD_0001_0000_0007;
 
-impl Stranger<'_> {
+impl ExternalPeer<'_> {
     /// Sends a packet; returns the answers, and whatever else is due by then.
     fn sends(&mut self, traffic_class: u8, parts: &[Part<'_>]) -> Vec<Vec<u8>> {
         let profile = &self.simulation.profile;
@@ -424,8 +424,8 @@ impl Stranger<'_> {
         self.live.on_frame(self.at, 0, &frame);
         self.live.on_timer(self.at + Ps(1_000_000));
         let mut leaving = Vec::new();
-        self.live.take_leaving(&mut leaving);
-        let whole = |frame: &Leaving| <[&[u8]; 2]>::from(frame.parts()).concat();
+        self.live.take_outgoing(&mut leaving);
+        let whole = |frame: &OutgoingFrame| <[&[u8]; 2]>::from(frame.parts()).concat();
         leaving.iter().map(whole).collect()
     }
 
@@ -472,7 +472,7 @@ fn receiver_serves_initiators_outside_the_scenario() {
     let simulation = simulation("receiver-cnp", &[]);
     let nodes = &simulation.nodes;
     let receiver = nodes.iter().position(|n| n.name == "r1").unwrap();
-    let mut initiator = Stranger {
+    let mut initiator = ExternalPeer {
         own: "2001:db8:9::9".parse().unwrap(),
         node: nodes[receiver].ipv6.into(),
         simulation: &simulation,
@@ -606,7 +606,7 @@ fn receiver_serves_initiators_outside_the_scenario() {
 
 /// A packet from a sender to a stranger, as parsed by the tests.
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+enum SentPacket {
     Managed(Box<MessageRepr>),
     /// QP, PSN, and address, key and length of a RETH.
     Data(u32, u32, (u64, u32, u32)),
@@ -616,9 +616,9 @@ enum Told {
 
 /// A sender of three messages of one packet each, and a target of which the scenario has only the
 /// address.
-fn sender_and_target(simulation: &Simulation) -> Stranger<'_> {
+fn sender_and_target(simulation: &Simulation) -> ExternalPeer<'_> {
     let flow = &simulation.flows[0];
-    Stranger {
+    ExternalPeer {
         own: flow.destination,
         node: flow.source,
         simulation,
@@ -636,21 +636,25 @@ fn three_writes() -> Simulation {
     simulation("receiver-cnp", &sets)
 }
 
-impl Stranger<'_> {
-    fn told(&self, frames: &[Vec<u8>]) -> Vec<Told> {
+impl ExternalPeer<'_> {
+    fn parse_sent(&self, frames: &[Vec<u8>]) -> Vec<SentPacket> {
         let profile = &self.simulation.profile;
         let read = |bytes: &Vec<u8>| {
             let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile);
             assert!(matches!(frame.verify_icrc(), Verdict::Good(_)));
             match frame.message() {
                 Message::RdmaCm(_, message) => {
-                    Told::Managed(Box::new(CmRepr::parse(&message).unwrap().message))
+                    SentPacket::Managed(Box::new(CmRepr::parse(&message).unwrap().message))
                 }
                 Message::Roce(bth, Some(roce)) => {
                     let (qp, psn) = (bth.dest_qp().get(), bth.psn());
                     match (roce.reth(), roce.aeth()) {
-                        (Some(to), _) => Told::Data(qp, psn, (to.address, to.rkey, to.length)),
-                        (None, Some(aeth)) => Told::Acknowledged(qp, psn, aeth.syndrome, aeth.msn),
+                        (Some(to), _) => {
+                            SentPacket::Data(qp, psn, (to.address, to.rkey, to.length))
+                        }
+                        (None, Some(aeth)) => {
+                            SentPacket::Acknowledged(qp, psn, aeth.syndrome, aeth.msn)
+                        }
                         (None, None) => panic!("{frame:?}"),
                     }
                 }
@@ -661,20 +665,20 @@ impl Stranger<'_> {
     }
 
     /// Returns the packets sent to it in the meantime.
-    fn waits(&mut self) -> Vec<Told> {
+    fn waits(&mut self) -> Vec<SentPacket> {
         self.at = self.at + Ps(1_000_000_000);
         self.live.on_timer(self.at);
         let mut leaving = Vec::new();
-        self.live.take_leaving(&mut leaving);
-        let whole = |frame: &Leaving| <[&[u8]; 2]>::from(frame.parts()).concat();
+        self.live.take_outgoing(&mut leaving);
+        let whole = |frame: &OutgoingFrame| <[&[u8]; 2]>::from(frame.parts()).concat();
         let frames: Vec<_> = leaving.iter().map(whole).collect();
-        self.told(&frames)
+        self.parse_sent(&frames)
     }
 
     /// Returns the sender's ConnectRequest.
     fn is_asked(&mut self) -> ConnectRequestRepr {
         match self.waits().pop() {
-            Some(Told::Managed(message)) => match *message {
+            Some(SentPacket::Managed(message)) => match *message {
                 MessageRepr::ConnectRequest(request) => request,
                 other => panic!("{other:?}"),
             },
@@ -699,11 +703,16 @@ impl Stranger<'_> {
         }
     }
 
-    fn acknowledges(&mut self, request: &ConnectRequestRepr, syndrome: u8, psn: u32) -> Vec<Told> {
+    fn acknowledges(
+        &mut self,
+        request: &ConnectRequestRepr,
+        syndrome: u8,
+        psn: u32,
+    ) -> Vec<SentPacket> {
         let qp = Qp::truncate(request.local_qpn);
         let bth = BthRepr::new(Opcode::RC_ACKNOWLEDGE, qp, psn);
         let frames = self.sends(2, &[Part::Bth(bth), Part::Aeth(Aeth { syndrome, msn: 0 })]);
-        self.told(&frames)
+        self.parse_sent(&frames)
     }
 }
 
@@ -717,12 +726,12 @@ fn sender_learns_a_real_target_from_its_connect_reply() {
     // Without it soft RoCE retransmits immediately.
     assert_eq!(request.primary.local_ack_timeout, 17);
     // The buffer has room for two messages.
-    let reply = Stranger::agrees(&request, 2_999);
+    let reply = ExternalPeer::agrees(&request, 2_999);
     let frames = target.manages(reply);
-    let mut told = target.told(&frames);
-    told.extend(target.waits());
-    let Some((Told::Managed(ready), data)) = told.split_first() else {
-        panic!("{told:?}")
+    let mut sent = target.parse_sent(&frames);
+    sent.extend(target.waits());
+    let Some((SentPacket::Managed(ready), data)) = sent.split_first() else {
+        panic!("{sent:?}")
     };
     match **ready {
         MessageRepr::ReadyToUse(ready) => {
@@ -733,7 +742,7 @@ fn sender_learns_a_real_target_from_its_connect_reply() {
         }
         ref other => panic!("{other:?}"),
     }
-    let write = |psn, address| Told::Data(QP, psn, (address, 0x1234, 1_000));
+    let write = |psn, address| SentPacket::Data(QP, psn, (address, 0x1234, 1_000));
     let begin = 0x7F12_3456_7000;
     assert_eq!(
         data,
@@ -760,12 +769,12 @@ fn sender_learns_a_real_target_from_its_connect_reply() {
         let parts = [Part::Bth(bth), Part::Reth(reth), Part::Bytes(&[0; 8])];
         let frames = target.sends(2, &parts);
         assert_eq!(
-            target.told(&frames),
-            [Told::Acknowledged(QP, begins, 0x1F, 1)]
+            target.parse_sent(&frames),
+            [SentPacket::Acknowledged(QP, begins, 0x1F, 1)]
         );
     }
     let ended = target.acknowledges(&request, 0x1F, 1);
-    let [Told::Managed(end)] = &ended[..] else {
+    let [SentPacket::Managed(end)] = &ended[..] else {
         panic!("{ended:?}")
     };
     match **end {
@@ -783,7 +792,7 @@ fn sender_learns_a_real_target_from_its_connect_reply() {
     target.manages(done);
     assert!(target.live.is_quiet());
     assert_eq!(target.live.failure(), None);
-    assert_eq!(target.live.passed_over(), PassedOver::default());
+    assert_eq!(target.live.passed_over(), IgnoredFrames::default());
 }
 
 #[test]
@@ -804,7 +813,7 @@ fn sender_waits_longer_with_each_connect_request() {
 fn sender_reports_why_a_target_fails() {
     let simulation = three_writes();
     let flow = &simulation.flows[0];
-    let why = |play: &dyn Fn(&mut Stranger<'_>, &ConnectRequestRepr)| {
+    let why = |play: &dyn Fn(&mut ExternalPeer<'_>, &ConnectRequestRepr)| {
         let mut target = sender_and_target(&simulation);
         let request = target.is_asked();
         play(&mut target, &request);
@@ -828,16 +837,16 @@ fn sender_reports_why_a_target_fails() {
     });
     assert_eq!(rejected, "refuses the connection: ConnectReject, reason 8");
     let small = why(&|target, request| {
-        target.manages(Stranger::agrees(request, 999));
+        target.manages(ExternalPeer::agrees(request, 999));
     });
     assert!(small.starts_with("can be written 999 octets"), "{small}");
     let refused = why(&|target, request| {
-        target.manages(Stranger::agrees(request, 4_096));
+        target.manages(ExternalPeer::agrees(request, 4_096));
         target.acknowledges(request, 0x62, MAX_24);
     });
     assert_eq!(refused, "refuses RDMA WRITEs: NAK, AETH syndrome 0x62");
     let ended = why(&|target, request| {
-        target.manages(Stranger::agrees(request, 4_096));
+        target.manages(ExternalPeer::agrees(request, 4_096));
         let end = DisconnectRequestRepr {
             local_comm_id: ID,
             remote_comm_id: request.local_comm_id,
@@ -845,8 +854,8 @@ fn sender_reports_why_a_target_fails() {
             ..DisconnectRequestRepr::default()
         };
         let frames = target.manages(end);
-        match target.told(&frames).pop() {
-            Some(Told::Managed(message)) => match *message {
+        match target.parse_sent(&frames).pop() {
+            Some(SentPacket::Managed(message)) => match *message {
                 MessageRepr::DisconnectReply(reply) => assert_eq!(reply.remote_comm_id, ID),
                 other => panic!("{other:?}"),
             },
