@@ -11,11 +11,11 @@ use fcn_wire::ipv6_ext::ExtHeaders;
 const UDP: u8 = 17;
 /// Maximum distance back to an IPv6 header, in octets: extension headers are seldom longer than a
 /// few hundred octets.
-const FARTHEST: usize = 4096;
+const MAX_DISTANCE: usize = 4096;
 
 /// Kind of header that is known to begin at an offset behind an IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum HeaderKind {
     /// A UDP header.
     Udp,
     /// An IPv6 extension header.
@@ -24,10 +24,10 @@ pub enum Known {
 
 /// Returns the offset of the IP header, with source address `source` (4 or 16 octets), of the
 /// packet that has the header `what` at offset `place`.
-pub fn ip_header(bytes: &[u8], place: usize, what: Known, source: &[u8]) -> Option<usize> {
+pub fn ip_header(bytes: &[u8], place: usize, kind: HeaderKind, source: &[u8]) -> Option<usize> {
     match source.len() {
-        4 if what == Known::Udp => ipv4(bytes, place, source),
-        16 => ipv6(bytes, place, what, source),
+        4 if kind == HeaderKind::Udp => ipv4(bytes, place, source),
+        16 => ipv6(bytes, place, kind, source),
         _ => None,
     }
 }
@@ -41,9 +41,9 @@ fn ipv4(bytes: &[u8], place: usize, source: &[u8]) -> Option<usize> {
     })
 }
 
-fn ipv6(bytes: &[u8], place: usize, what: Known, source: &[u8]) -> Option<usize> {
+fn ipv6(bytes: &[u8], place: usize, kind: HeaderKind, source: &[u8]) -> Option<usize> {
     let nearest = place.checked_sub(40)?;
-    (nearest.saturating_sub(FARTHEST)..=nearest)
+    (nearest.saturating_sub(MAX_DISTANCE)..=nearest)
         .rev()
         .step_by(8)
         .find(|start| {
@@ -55,13 +55,13 @@ fn ipv6(bytes: &[u8], place: usize, what: Known, source: &[u8]) -> Option<usize>
             }
             let inside = place - start;
             let mut chain = ExtHeaders::new(packet);
-            match what {
-                Known::Udp => {
+            match kind {
+                HeaderKind::Udp => {
                     // If a header runs past the capture, the chain ends before it reaches `place`.
                     chain.by_ref().for_each(drop);
                     chain.upper_start() == inside && chain.upper_protocol() == UDP
                 }
-                Known::ExtensionHeader => {
+                HeaderKind::ExtensionHeader => {
                     inside == 40 && packet[6] != UDP
                         || chain.flatten().any(|header| {
                             header.start == inside || header.start + header.len == inside
@@ -95,11 +95,11 @@ mod tests {
             let mut bytes = vec![0x66; lead];
             bytes.extend(&v4);
             assert_eq!(
-                ip_header(&bytes, lead + 20, Known::Udp, &[10, 0, 0, 1]),
+                ip_header(&bytes, lead + 20, HeaderKind::Udp, &[10, 0, 0, 1]),
                 Some(lead)
             );
             assert_eq!(
-                ip_header(&bytes, lead + 20, Known::Udp, &[10, 0, 0, 9]),
+                ip_header(&bytes, lead + 20, HeaderKind::Udp, &[10, 0, 0, 9]),
                 None
             );
             let mut options = vec![17, 0, 1, 4, 0, 0, 0, 0, 60, 0, 1, 4, 0, 0, 0, 0];
@@ -108,24 +108,24 @@ mod tests {
             let mut bytes = vec![0x66; lead];
             bytes.extend(ipv6_packet(60, &options));
             assert_eq!(
-                ip_header(&bytes, lead + 56, Known::Udp, &SOURCE),
+                ip_header(&bytes, lead + 56, HeaderKind::Udp, &SOURCE),
                 Some(lead)
             );
             for place in [40, 48] {
                 assert_eq!(
-                    ip_header(&bytes, lead + place, Known::ExtensionHeader, &SOURCE),
+                    ip_header(&bytes, lead + place, HeaderKind::ExtensionHeader, &SOURCE),
                     Some(lead)
                 );
             }
-            assert_eq!(ip_header(&bytes, lead + 48, Known::Udp, &SOURCE), None);
+            assert_eq!(ip_header(&bytes, lead + 48, HeaderKind::Udp, &SOURCE), None);
         }
     }
 
     #[test]
     fn offsets_outside_the_bytes_find_no_header() {
         for place in 0..64 {
-            assert_eq!(ip_header(&[0x60; 8], place, Known::Udp, &SOURCE), None);
-            assert_eq!(ip_header(&[], place, Known::Udp, &[1, 2, 3, 4]), None);
+            assert_eq!(ip_header(&[0x60; 8], place, HeaderKind::Udp, &SOURCE), None);
+            assert_eq!(ip_header(&[], place, HeaderKind::Udp, &[1, 2, 3, 4]), None);
         }
     }
 }

@@ -394,7 +394,7 @@ macro_rules! nodes {
             pub const ALL: &'static [(Self, &'static [&'static CStr])] = &[ $( (Self::$id, &[ $($filter),+ ]), )+ ];
 
             /// True if our items are placed beside it rather than in it.
-            pub const fn is_beside(self) -> bool {
+            pub const fn is_sibling(self) -> bool {
                 const WITHIN: bool = false;
                 const BESIDE: bool = true;
                 match self { $( Self::$id => $place, )+ }

@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// Range of octets in a data source, as highlighted for an item of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct At {
+pub struct Range {
     /// First octet.
     pub start: u32,
     /// Length in octets.
@@ -21,8 +21,8 @@ pub struct At {
 }
 
 /// Returns the range of `len` octets from `start`.
-pub fn at(start: usize, len: usize) -> At {
-    At {
+pub fn range(start: usize, len: usize) -> Range {
+    Range {
         start: u32::try_from(start).unwrap_or(u32::MAX),
         len: u32::try_from(len).unwrap_or(u32::MAX),
     }
@@ -35,7 +35,7 @@ pub enum Anchor {
     Root,
     /// Like `Root` in a visible tree. In an invisible one, a position below the top level, where
     /// protocol hierarchy statistics do not count it as a layer of the packet.
-    Aside,
+    BelowTopLevel,
     /// Wireshark's own item that begins at this offset.
     At(Node, u32),
 }
@@ -60,16 +60,16 @@ pub enum Mark {
     Hidden,
     /// Contained in the packet, and shown by Wireshark's own item that begins at this offset:
     /// filterable, and displayed only if that item is not in the tree.
-    Known(Node, u32),
+    ShownByWireshark(Node, u32),
     /// Contained in the packet, but Wireshark's own item that begins at this offset does not name
     /// it: displayed in brackets right behind that item, or as [`Mark::Plain`] if that is not in
     /// the tree.
-    Behind(Node, u32),
+    AfterWiresharkItem(Node, u32),
 }
 
 /// Protocol or field of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum ItemKind {
     /// A protocol.
     Protocol(P),
     /// A field.
@@ -92,9 +92,9 @@ pub enum Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
     /// Protocol or field.
-    pub what: What,
+    pub kind: ItemKind,
     /// Octets that it points to.
-    pub at: At,
+    pub range: Range,
     /// Value.
     pub value: Value,
     /// Way that it is displayed.
@@ -124,10 +124,10 @@ pub enum Op {
     /// Add the ICRC at this offset: the expected value, and whether it was verified.
     Icrc(u32, u32, bool),
     /// Add expert info for a violated rule; an empty text stands for the rule's own text.
-    Expert(Rule, At, Stored),
+    Expert(Rule, Range, Stored),
     /// Record a violated rule whose expert info Wireshark itself adds, so that our general filters
     /// find it.
-    Found(Rule, At),
+    Found(Rule, Range),
 }
 
 const NO_TEXT: Stored = Stored { start: 0, len: 0 };
@@ -154,12 +154,12 @@ impl Plan {
     }
 
     /// Suppresses the findings that follow if `silent`.
-    pub const fn silence(&mut self, silent: bool) {
+    pub const fn suppress_findings(&mut self, silent: bool) {
         self.quoted = silent;
     }
 
     /// Number of findings beyond the first [`MAX_FINDINGS`], which were left out.
-    pub const fn left_out(&self) -> usize {
+    pub const fn omitted(&self) -> usize {
         self.left_out
     }
 
@@ -177,16 +177,16 @@ impl Plan {
     }
 
     /// Counts findings that are not reported individually.
-    pub fn leave_out(&mut self, count: usize) {
+    pub fn count_omitted(&mut self, count: usize) {
         if !self.quoted {
             self.left_out += count;
         }
     }
 
     /// Adds the number of findings that were left out.
-    pub fn say_left_out(&mut self, here: At) {
+    pub fn add_omitted_count(&mut self, here: Range) {
         if let Ok(count @ 1..) = u32::try_from(self.left_out) {
-            self.aside();
+            self.below_top_level();
             self.generated(F::FcnFindingLeftOut, here, count);
         }
     }
@@ -207,7 +207,7 @@ impl Plan {
     }
 
     fn keep(&mut self, octets: &[u8]) -> Stored {
-        let At { start, len } = at(self.store.len(), octets.len());
+        let Range { start, len } = range(self.store.len(), octets.len());
         self.store.extend_from_slice(octets);
         Stored { start, len }
     }
@@ -226,49 +226,55 @@ impl Plan {
         self.push(Op::Goto(Anchor::Root));
     }
 
-    /// Moves to [`Anchor::Aside`].
-    pub fn aside(&mut self) {
-        self.push(Op::Goto(Anchor::Aside));
+    /// Moves to [`Anchor::BelowTopLevel`].
+    pub fn below_top_level(&mut self) {
+        self.push(Op::Goto(Anchor::BelowTopLevel));
     }
 
     /// Moves to Wireshark's own item that begins at `start`.
     pub fn goto(&mut self, node: Node, start: usize) {
-        self.push(Op::Goto(Anchor::At(node, at(start, 0).start)));
+        self.push(Op::Goto(Anchor::At(node, range(start, 0).start)));
     }
 
     /// Moves to that item if the position of the previous step is not in the tree.
     pub fn or_goto(&mut self, node: Node, start: usize) {
-        self.push(Op::OrGoto(Anchor::At(node, at(start, 0).start)));
+        self.push(Op::OrGoto(Anchor::At(node, range(start, 0).start)));
     }
 
-    fn item(&mut self, what: What, at: At, value: Value, mark: Mark, opens: bool) {
+    fn item(&mut self, kind: ItemKind, range: Range, value: Value, mark: Mark, opens: bool) {
         self.push(Op::Add(Item {
-            what,
-            at,
+            kind,
+            range,
             value,
             mark,
             opens,
         }));
     }
 
-    fn field(&mut self, field: F, at: At, value: Value, mark: Mark) {
-        self.item(What::Field(field), at, value, mark, false);
+    fn field(&mut self, field: F, range: Range, value: Value, mark: Mark) {
+        self.item(ItemKind::Field(field), range, value, mark, false);
     }
 
     /// Adds a protocol and opens it.
-    pub fn protocol(&mut self, protocol: P, at: At, mark: Mark) {
-        self.item(What::Protocol(protocol), at, Value::Octets, mark, true);
+    pub fn protocol(&mut self, protocol: P, range: Range, mark: Mark) {
+        self.item(
+            ItemKind::Protocol(protocol),
+            range,
+            Value::Octets,
+            mark,
+            true,
+        );
     }
 
     /// Adds a field and opens it.
-    pub fn open(&mut self, field: F, at: At, mark: Mark) {
-        self.item(What::Field(field), at, Value::Octets, mark, true);
+    pub fn open(&mut self, field: F, range: Range, mark: Mark) {
+        self.item(ItemKind::Field(field), range, Value::Octets, mark, true);
     }
 
     /// Adds a number and opens it, so that its parts can be added.
-    pub fn open_word(&mut self, field: F, at: At, word: impl Into<u64>, mark: Mark) {
+    pub fn open_word(&mut self, field: F, range: Range, word: impl Into<u64>, mark: Mark) {
         let value = Value::Number(word.into());
-        self.item(What::Field(field), at, value, mark, true);
+        self.item(ItemKind::Field(field), range, value, mark, true);
     }
 
     /// Closes the item that was opened last.
@@ -277,67 +283,72 @@ impl Plan {
     }
 
     /// Adds a number or a flag of the packet; for a part of a word, `value` is the whole word.
-    pub fn add(&mut self, field: F, at: At, value: impl Into<u64>) {
-        self.field(field, at, Value::Number(value.into()), Mark::Plain);
+    pub fn add(&mut self, field: F, range: Range, value: impl Into<u64>) {
+        self.field(field, range, Value::Number(value.into()), Mark::Plain);
     }
 
     /// Adds a number or a flag with the given mark.
-    pub fn marked(&mut self, field: F, at: At, value: impl Into<u64>, mark: Mark) {
-        self.field(field, at, Value::Number(value.into()), mark);
+    pub fn marked(&mut self, field: F, range: Range, value: impl Into<u64>, mark: Mark) {
+        self.field(field, range, Value::Number(value.into()), mark);
     }
 
     /// Adds a number or a flag of the packet that Wireshark's own `node` shows.
-    pub fn known(&mut self, field: F, at: At, value: impl Into<u64>, node: Node) {
-        self.marked(field, at, value, Mark::Known(node, at.start));
+    pub fn known(&mut self, field: F, range: Range, value: impl Into<u64>, node: Node) {
+        self.marked(
+            field,
+            range,
+            value,
+            Mark::ShownByWireshark(node, range.start),
+        );
     }
 
     /// Hides Wireshark's own item that begins at `start`.
     pub fn replace(&mut self, node: Node, start: usize) {
-        self.push(Op::Replace(node, at(start, 0).start));
+        self.push(Op::Replace(node, range(start, 0).start));
     }
 
     /// Adds a number, a flag or a duration that is not contained in the packet.
-    pub fn generated(&mut self, field: F, at: At, value: impl Into<u64>) {
-        self.field(field, at, Value::Number(value.into()), Mark::Generated);
+    pub fn generated(&mut self, field: F, range: Range, value: impl Into<u64>) {
+        self.field(field, range, Value::Number(value.into()), Mark::Generated);
     }
 
     /// Adds octets of the packet.
-    pub fn octets(&mut self, field: F, at: At) {
-        self.field(field, at, Value::Octets, Mark::Plain);
+    pub fn octets(&mut self, field: F, range: Range) {
+        self.field(field, range, Value::Octets, Mark::Plain);
     }
 
     /// Adds a text that is not contained in the packet.
-    pub fn text(&mut self, field: F, at: At, text: fmt::Arguments<'_>) {
+    pub fn text(&mut self, field: F, range: Range, text: fmt::Arguments<'_>) {
         let stored = self.store_text(text);
-        self.stored(field, at, stored, Mark::Generated);
+        self.stored(field, range, stored, Mark::Generated);
     }
 
     /// Adds a text that is filterable, but not displayed.
-    pub fn hidden(&mut self, field: F, at: At, text: &str) {
+    pub fn hidden(&mut self, field: F, range: Range, text: &str) {
         let stored = self.store_text(format_args!("{text}"));
-        self.stored(field, at, stored, Mark::Hidden);
+        self.stored(field, range, stored, Mark::Hidden);
     }
 
     /// Adds a text that is already in the store.
-    pub fn stored(&mut self, field: F, at: At, text: Stored, mark: Mark) {
-        self.field(field, at, Value::Stored(text), mark);
+    pub fn stored(&mut self, field: F, range: Range, text: Stored, mark: Mark) {
+        self.field(field, range, Value::Stored(text), mark);
     }
 
     /// Adds an address to the field of its family.
-    pub fn address(&mut self, (v4, v6): (F, F), at: At, address: IpAddr, mark: Mark) {
+    pub fn address(&mut self, (v4, v6): (F, F), range: Range, address: IpAddr, mark: Mark) {
         match address {
             IpAddr::V4(address) => {
                 let bits = Value::Number(address.to_bits().into());
-                self.field(v4, at, bits, mark);
+                self.field(v4, range, bits, mark);
             }
-            IpAddr::V6(address) => self.ipv6(v6, at, address, mark),
+            IpAddr::V6(address) => self.ipv6(v6, range, address, mark),
         }
     }
 
     /// Adds an IPv6 address.
-    pub fn ipv6(&mut self, field: F, at: At, address: Ipv6Addr, mark: Mark) {
+    pub fn ipv6(&mut self, field: F, range: Range, address: Ipv6Addr, mark: Mark) {
         let octets = self.keep(&address.octets());
-        self.stored(field, at, octets, mark);
+        self.stored(field, range, octets, mark);
     }
 
     /// Replaces the text of the item that was added last.
@@ -355,27 +366,27 @@ impl Plan {
     /// Adds expert info for every finding; their offsets are relative to `base`.
     pub fn experts(&mut self, findings: &Findings, base: usize) {
         for finding in findings {
-            self.expert(finding.rule, at(base + finding.offset, finding.len));
+            self.expert(finding.rule, range(base + finding.offset, finding.len));
         }
     }
 
     /// Adds expert info for `rule`, with the rule's own text.
-    pub fn expert(&mut self, rule: Rule, at: At) {
-        self.found(Op::Expert(rule, at, NO_TEXT));
+    pub fn expert(&mut self, rule: Rule, range: Range) {
+        self.found(Op::Expert(rule, range, NO_TEXT));
     }
 
     /// Adds expert info about the packet as a whole, which findings in its parts cannot crowd out.
-    pub fn expert_of_all(&mut self, rule: Rule, at: At) {
+    pub fn packet_expert(&mut self, rule: Rule, range: Range) {
         if !self.quoted {
-            self.push(Op::Expert(rule, at, NO_TEXT));
+            self.push(Op::Expert(rule, range, NO_TEXT));
         }
     }
 
     /// Adds expert info for `rule` with `detail`.
-    pub fn expert_with(&mut self, rule: Rule, at: At, detail: fmt::Arguments<'_>) {
+    pub fn expert_with(&mut self, rule: Rule, range: Range, detail: fmt::Arguments<'_>) {
         let info = rule.info();
         let stored = self.store_text(format_args!("{}: {detail} [{}]", info.text, info.section));
-        self.found(Op::Expert(rule, at, stored));
+        self.found(Op::Expert(rule, range, stored));
     }
 }
 

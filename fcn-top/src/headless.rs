@@ -27,7 +27,7 @@ use std::time::Duration;
 /// may have many rows.
 const WAITING: usize = 4;
 /// Maximum wait for output before the engine is checked for the end of its input.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Polling interval while only the last interval is outstanding.
 const SOON: Duration = Duration::from_millis(1);
 
@@ -139,7 +139,7 @@ impl Printer {
                 outcome = Outcome::Interrupted;
             }
             // After the last packet there is nothing to wait for: all its output has arrived.
-            let look = if runs { LOOK } else { Duration::ZERO };
+            let look = if runs { POLL_INTERVAL } else { Duration::ZERO };
             match self.pieces.recv_timeout(look) {
                 Ok(piece) => {
                     print(piece);

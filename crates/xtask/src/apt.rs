@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use crate::failure::{Outcome, Todo};
+use crate::failure::{Advice, Outcome};
 use crate::process;
 
 /// Keys of Debian's archive, where Debian's packages install them.
@@ -177,7 +177,7 @@ pub(crate) fn mirror() -> Outcome<String> {
     let rows = process::stdout(command.arg("Created-By: Packages"))?;
     mirror_among(&rows)
         .context("apt's sources name no Debian mirror, or its lists were never read")
-        .todo("run `apt-get update`, on Debian")
+        .advise("run `apt-get update`, on Debian")
 }
 
 /// Returns the URI in the first row of the archive itself; security updates have another label and

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use serde_json::Value;
 
-use crate::failure::{Outcome, Todo};
+use crate::failure::{Advice, Outcome};
 use crate::process;
 
 /// Package that builds the Wireshark plugin.
@@ -47,7 +47,7 @@ pub fn root() -> Outcome<PathBuf> {
     let is_root = |folder: &&Path| folder.join("crates/xtask/Cargo.toml").is_file();
     let root = start.ancestors().find(is_root).map(Path::to_path_buf);
     root.with_context(|| format!("{} is not inside the project", start.display()))
-        .todo("run `cargo xtask` from the project's folder")
+        .advise("run `cargo xtask` from the project's folder")
 }
 
 /// Returns the cargo that started this program, or the first in `PATH`.
@@ -128,7 +128,7 @@ pub fn build_plugin_for(
 pub fn build_plugin(release: bool) -> Outcome<PathBuf> {
     let messages = build(PLUGIN_PACKAGE, &[], release);
     shared_library(
-        &messages.todo("`cargo xtask install-plugin` installs the headers the build needs")?,
+        &messages.advise("`cargo xtask install-plugin` installs the headers the build needs")?,
     )
 }
 

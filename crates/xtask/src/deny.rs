@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use crate::failure::{Outcome, Todo};
+use crate::failure::{Advice, Outcome};
 use crate::report::{Ink, ink};
 use crate::tally::{End, SKIP_MARK, Tally};
 use crate::{cargo, process};
@@ -36,7 +36,7 @@ pub fn check(no_install: bool, tally: &mut Tally) -> Outcome<String> {
             VERSION,
         ];
         process::run(&mut cargo::command(&words)?)
-            .todo("or leave it out: cargo xtask test --no-install")?;
+            .advise("or leave it out: cargo xtask test --no-install")?;
     }
     deny(&[
         "--locked",
@@ -46,7 +46,7 @@ pub fn check(no_install: bool, tally: &mut Tally) -> Outcome<String> {
         "bans",
         "sources",
     ])
-    .todo("deny.toml says what is allowed; who needs a crate: cargo tree --invert CRATE")?;
+    .advise("deny.toml says what is allowed; who needs a crate: cargo tree --invert CRATE")?;
     let mut fetch = Command::new("timeout");
     fetch.arg(PATIENCE).arg(cargo::program());
     fetch
@@ -63,7 +63,7 @@ pub fn check(no_install: bool, tally: &mut Tally) -> Outcome<String> {
         );
     }
     deny(&["--locked", "check", "--disable-fetch", "advisories"])
-        .todo("cargo update --package CRATE, or another crate")?;
+        .advise("cargo update --package CRATE, or another crate")?;
     Ok("licences, sources and advisories are as deny.toml allows".to_owned())
 }
 

@@ -8,21 +8,21 @@ use std::fmt::Display;
 pub type Outcome<T = ()> = anyhow::Result<T>;
 
 /// Adds advice to a failure.
-pub trait Todo {
+pub trait Advice {
     /// Adds the advice.
     #[must_use]
-    fn todo(self, todo: impl Display) -> Self;
+    fn advise(self, todo: impl Display) -> Self;
 }
 
-impl Todo for anyhow::Error {
-    fn todo(self, todo: impl Display) -> Self {
+impl Advice for anyhow::Error {
+    fn advise(self, todo: impl Display) -> Self {
         anyhow::anyhow!("{self:#}\n  what to do: {todo}")
     }
 }
 
-impl<T> Todo for Outcome<T> {
-    fn todo(self, todo: impl Display) -> Self {
-        self.map_err(|failure| failure.todo(todo))
+impl<T> Advice for Outcome<T> {
+    fn advise(self, todo: impl Display) -> Self {
+        self.map_err(|failure| failure.advise(todo))
     }
 }
 
@@ -34,10 +34,10 @@ mod tests {
     #[test]
     fn failures_contain_cause_and_advice() {
         let failure = anyhow!("b is not there").context("a failed");
-        let text = failure.todo("mend it").to_string();
+        let text = failure.advise("mend it").to_string();
         assert_eq!(text, "a failed: b is not there\n  what to do: mend it");
         let missing: Outcome = None.context("a failed");
-        let text = missing.todo("mend it").unwrap_err().to_string();
+        let text = missing.advise("mend it").unwrap_err().to_string();
         assert_eq!(text, "a failed\n  what to do: mend it");
     }
 

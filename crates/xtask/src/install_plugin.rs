@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 
-use crate::failure::{Outcome, Todo};
+use crate::failure::{Advice, Outcome};
 use crate::system::System;
 use crate::tshark::Tshark;
 use crate::wireshark::{self, PLUGIN_FILE, PluginFolders, Version};
@@ -92,7 +92,7 @@ pub fn install(folder: Option<&Path>) -> Outcome<String> {
     let tshark = Tshark::with_plugin(&library)?;
     if untested.is_some() {
         let count = captures::check_fields(&tshark)
-            .todo("the plugin is not installed: with this Wireshark it would mislead; use one that it was tested with")?;
+            .advise("the plugin is not installed: with this Wireshark it would mislead; use one that it was tested with")?;
         println!("      {count} samples are decoded as committed");
     }
     drop(tshark);

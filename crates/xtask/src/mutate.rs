@@ -137,8 +137,8 @@ impl Mutation {
         process::run(edit.stdout(fs_err::File::create(&file)?.into_file()))?;
         let (mut findings, mut in_stock) = (Vec::new(), 0);
         for mode in &self.modes {
-            let mut amiss = amiss(&self.with, &mode.with, &file)?;
-            if amiss.is_empty() {
+            let mut found = faults(&self.with, &mode.with, &file)?;
+            if found.is_empty() {
                 continue;
             }
             // The plugin gives RoCEv2's port to InfiniBand for any other port; this makes stock
@@ -146,14 +146,14 @@ impl Mutation {
             let as_roce = ["-d".to_owned(), "udp.port==4791,infiniband".to_owned()];
             for more in [&[][..], &as_roce] {
                 let stock = [&mode.without[..], more].concat();
-                for what in self::amiss(&self.without, &stock, &file)? {
-                    in_stock += usize::from(amiss.remove(&what));
+                for what in faults(&self.without, &stock, &file)? {
+                    in_stock += usize::from(found.remove(&what));
                 }
             }
-            if !amiss.is_empty() {
+            if !found.is_empty() {
                 let kept = cargo::target_folder("mutate")?.join(format!("{seed}.pcapng"));
                 fs_err::copy(&file, &kept)?;
-                findings.push(format!("{} {}: {amiss:?}", kept.display(), mode.name));
+                findings.push(format!("{} {}: {found:?}", kept.display(), mode.name));
             }
         }
         fs_err::remove_file(file)?;
@@ -264,7 +264,7 @@ const KILLED: i32 = 9;
 const COMPLAINTS: [&str; 3] = ["issector bug", "DISSECTOR_ASSERT", "panicked at"];
 
 /// Runs tshark on a capture, and returns its faults; two runs with equal texts have the same fault.
-fn amiss(tshark: &Tshark, arguments: &[String], capture: &Path) -> Outcome<BTreeSet<String>> {
+fn faults(tshark: &Tshark, arguments: &[String], capture: &Path) -> Outcome<BTreeSet<String>> {
     let mut command = tshark.command_under(&BOUNDED);
     command.arg("-r").arg(tshark.inside(capture));
     watched(command.args(arguments))
@@ -275,20 +275,20 @@ fn watched(command: &mut Command) -> Outcome<BTreeSet<String>> {
     let mut complaints = tempfile::tempfile()?;
     command.stdin(Stdio::null()).stderr(complaints.try_clone()?);
     let mut child = process::spawn(command.stdout(Stdio::piped()))?;
-    let mut amiss = BTreeSet::new();
+    let mut found = BTreeSet::new();
     for line in child.0.stdout.take().into_iter().flat_map(lines_of) {
         let known = COMPLAINTS.into_iter().filter(|known| line.contains(known));
-        amiss.extend(known.map(str::to_owned));
+        found.extend(known.map(str::to_owned));
     }
     let status = child.0.wait()?;
     if status.signal() == Some(KILLED) {
-        amiss.insert("no end in time".to_owned());
+        found.insert("no end in time".to_owned());
     } else if !status.success() {
-        amiss.insert(status.to_string());
+        found.insert(status.to_string());
     }
     complaints.rewind()?;
-    amiss.extend(lines_of(complaints).filter_map(|line| complaint(&line)));
-    Ok(amiss)
+    found.extend(lines_of(complaints).filter_map(|line| complaint(&line)));
+    Ok(found)
 }
 
 fn lines_of(stream: impl Read) -> impl Iterator<Item = String> {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::bail;
 
-use crate::failure::{Outcome, Todo};
+use crate::failure::{Advice, Outcome};
 use crate::process;
 
 /// Purpose of a package.
@@ -180,7 +180,7 @@ fn install(packages: &[&Package]) -> Outcome {
         // its exit status is different, and a retry would only ask again.
         let stale = step.ends_with("update") && output.status.code() == Some(APT_FAILED);
         if !output.status.success() && !stale {
-            return Err(process::failed(&command, &output).todo(todo));
+            return Err(process::failed(&command, &output).advise(todo));
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, anyhow, ensure};
 use wait4::{ResourceUsage, Wait4};
 
-use crate::failure::{Outcome, Todo};
+use crate::failure::{Advice, Outcome};
 
 /// Number of lines of a program's error output that a failure repeats.
 const COMPLAINT_LINES: usize = 12;
@@ -33,7 +33,7 @@ pub fn which(program: &str) -> Option<PathBuf> {
 /// It is not installed.
 pub fn need(program: &str, package: &str) -> Outcome<PathBuf> {
     let found = which(program).with_context(|| format!("{program} is not installed"));
-    found.todo(format_args!("install it (in Debian: package {package})"))
+    found.advise(format_args!("install it (in Debian: package {package})"))
 }
 
 /// Returns true if this process runs as root.

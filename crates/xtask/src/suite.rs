@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::bail;
 
-use crate::failure::{Outcome, Todo};
+use crate::failure::{Advice, Outcome};
 use crate::packages::{self, Use};
 use crate::report::{self, Done, Ink, Took, ink};
 use crate::runner::{self, Binary, Built, Options};
@@ -64,7 +64,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
         let cargo = |words: &str, todo: &str| {
             let words = words.replace("SCOPE", &scope.join(" "));
             let words: Vec<&str> = words.split_whitespace().collect();
-            process::run(&mut cargo::command(&words)?).todo(todo)?;
+            process::run(&mut cargo::command(&words)?).advise(todo)?;
             Ok(String::new())
         };
         let work = || match title {
@@ -177,7 +177,7 @@ fn system_packages(options: &Options) -> Outcome<String> {
     rust_components(options)?;
     if !options.no_install {
         let done = packages::ensure(&uses)
-            .todo("or leave out what needs them: cargo xtask test --no-install")?;
+            .advise("or leave out what needs them: cargo xtask test --no-install")?;
         if packages::missing(&[Use::Browser]).is_empty() {
             return Ok(done);
         }

@@ -15,10 +15,10 @@ const RECENT: usize = 16;
 const MARKED: usize = 4;
 /// Maximum number of notifications about a flow with a pending rate measurement: more than arrive
 /// in 1 ms at the default rate limit.
-const WAITING: usize = 32;
+const MAX_PENDING_RATES: usize = 32;
 /// Number of recent notifications about a flow that may be reassigned to data found later in the
 /// file, but sent earlier.
-const CORRECTABLE: usize = 8;
+const MAX_CORRECTABLE: usize = 8;
 
 /// Frames and rate of a flow with captured data.
 #[derive(Debug, Default)]
@@ -33,14 +33,14 @@ pub struct History {
     marked: Recent<MARKED>,
     /// Latest time of a notification about it.
     noticed: u64,
-    waiting: VecDeque<Waiting>,
+    pending: VecDeque<PendingRate>,
     /// Frames of the latest notifications, newest last.
     notices: VecDeque<u32>,
 }
 
 /// A notification with a pending rate measurement.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct PendingRate {
     moment: FrameTime,
     /// Octets that the flow had carried until then.
     octets: u64,
@@ -85,16 +85,16 @@ impl History {
         measured: &mut impl FnMut(u32, u64),
     ) {
         // The measurement excludes this packet.
-        while let Some(first) = self.waiting.front()
+        while let Some(first) = self.pending.front()
             && at > first.moment.at.saturating_add(settings.window)
         {
             measured(first.moment.frame, self.octets.saturating_sub(first.octets));
-            self.waiting.pop_front();
+            self.pending.pop_front();
         }
         self.octets = self.octets.saturating_add(octets);
         let (from, to) = (self.last / settings.step, at / settings.step);
         if from != to {
-            if Steps::matters(from, to) {
+            if Steps::is_within_window(from, to) {
                 self.steps.close(from, self.in_step);
             }
             self.in_step = 0;
@@ -107,13 +107,13 @@ impl History {
     /// Processes a notification about the flow.
     pub fn notified(&mut self, moment: FrameTime) {
         self.noticed = self.noticed.max(moment.at);
-        if self.waiting.len() < WAITING {
-            self.waiting.push_back(Waiting {
+        if self.pending.len() < MAX_PENDING_RATES {
+            self.pending.push_back(PendingRate {
                 moment,
                 octets: self.octets,
             });
         }
-        if self.notices.len() == CORRECTABLE {
+        if self.notices.len() == MAX_CORRECTABLE {
             self.notices.pop_front();
         }
         self.notices.push_back(moment.frame);
@@ -141,9 +141,9 @@ impl History {
     /// Returns the octets in the window after the notification in `frame`, if the window is over at
     /// `now`.
     pub fn octets_after(&self, frame: u32, now: u64, settings: &Settings) -> Option<u64> {
-        let waiting = (self.waiting.iter()).find(|waiting| waiting.moment.frame == frame)?;
-        let over = now > waiting.moment.at.saturating_add(settings.window);
-        over.then(|| self.octets.saturating_sub(waiting.octets))
+        let pending = (self.pending.iter()).find(|waiting| waiting.moment.frame == frame)?;
+        let over = now > pending.moment.at.saturating_add(settings.window);
+        over.then(|| self.octets.saturating_sub(pending.octets))
     }
 
     /// Returns the frames of the latest notifications about the flow.

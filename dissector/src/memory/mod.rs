@@ -2,7 +2,7 @@
 //! QP at the sender, the mark that it answers, the notification that it translates, its frequency
 //! and its effect.
 //!
-//! Each frame is processed once, in file order ([`Memory::passed`], [`Memory::notified`]); its
+//! Each frame is processed once, in file order ([`Memory::packet`], [`Memory::notification`]); its
 //! context is queried whenever it is shown ([`Memory::context`]). Context that only later frames
 //! supply (the notification that a data frame led to, the rate after it) is available when the
 //! frame is shown again: in the second pass, or in Wireshark's window. `fcn_observe` decides which
@@ -33,9 +33,9 @@ use std::net::IpAddr;
 
 /// Number of packets at the beginning that are always remembered: those of 10 ms at 1.5 million
 /// packets a second.
-const YOUNG: u64 = 1 << 14;
+const ALWAYS_WATCHED_PACKETS: u64 = 1 << 14;
 /// Maximum number of notifications listed for a data frame; the others are only counted.
-pub const SHOWN: usize = 7;
+pub const MAX_LISTED: usize = 7;
 
 /// Maximum number of entries in each table.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +115,7 @@ pub struct Notice {
     /// Data that it is about.
     pub data: Option<FrameTime>,
     /// True if that data has the CE mark that it answers.
-    pub answers: bool,
+    pub is_ce_mark: bool,
     /// Notification that it translates.
     pub translates: Option<FrameTime>,
     /// If that is unknown, the frame of the newest notification that it may translate.
@@ -138,7 +138,7 @@ pub struct Notice {
     pub data_class: Option<Class>,
     /// Relation of the traffic classes of the notifications about the QP or flow so far to that of
     /// the data.
-    pub company: Option<Company>,
+    pub class_relation: Option<Company>,
     /// For a CNP, the evidence of the node that generated it.
     cnp: Option<Cnp>,
 }
@@ -161,16 +161,16 @@ type Broken = [Option<Rule>; 5];
 
 /// Notifications that a data frame led to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Led {
+pub struct DataContext {
     /// Frames of the notifications, in file order; 0 for none.
-    pub frames: [u32; SHOWN],
+    pub frames: [u32; MAX_LISTED],
     /// Number of notifications.
     pub count: u32,
     /// Rule about CE marks beside Fast CNPs that it reveals as violated.
     pub rule: Option<Rule>,
 }
 
-impl Led {
+impl DataContext {
     fn add(&mut self, frame: u32) {
         if let Some(place) = self.frames.get_mut(self.count as usize) {
             *place = frame;
@@ -180,12 +180,12 @@ impl Led {
 
     /// Removes a notification that belongs to another frame after all.
     fn remove(&mut self, frame: u32) {
-        let shown = (self.count as usize).min(SHOWN);
+        let shown = (self.count as usize).min(MAX_LISTED);
         if let Some(place) = self.frames[..shown].iter().position(|f| *f == frame) {
             self.frames[place..].rotate_left(1);
-            self.frames[SHOWN - 1] = 0;
+            self.frames[MAX_LISTED - 1] = 0;
             self.count -= 1;
-        } else if self.count as usize > SHOWN {
+        } else if self.count as usize > MAX_LISTED {
             self.count -= 1;
         }
     }
@@ -216,22 +216,22 @@ impl Topic {
 
 /// Wireshark's data about a frame.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
+pub struct FrameInfo {
     /// Frame number.
     pub frame: u32,
     /// Time, in nanoseconds since 1970; `None` if the file has none.
     pub at: Option<u64>,
     /// Capture point; its interface is 0 if the file has none.
-    pub place: Place,
+    pub capture_point: Place,
 }
 
 /// Current conclusions about a notification, from all frames so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
+pub struct Conclusions {
     /// Verdict on whether the flow's sender obeys.
     pub verdict: Option<Verdict>,
     /// Node that generated it, if it is a CNP.
-    pub made: Option<Inference>,
+    pub generated_by: Option<Inference>,
     /// Number of flows forgotten, if the data that it is about is unknown.
     pub flows_forgotten: u64,
 }
@@ -241,9 +241,9 @@ pub struct Outcome {
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Context {
     /// The frame is a notification.
-    Notice(Notice, Outcome),
+    Notice(Notice, Conclusions),
     /// The frame is data.
-    Data(Led),
+    Data(DataContext),
     /// If the frame is a notification, its context was forgotten.
     Forgotten,
 }
@@ -256,11 +256,11 @@ pub struct Memory {
     topics: Bounded<RowKey, Topic>,
     /// Capture point of the first frame, and the number of the first frame from another capture
     /// point, or 0.
-    places: Option<(Place, u32)>,
+    capture_points: Option<(Place, u32)>,
     /// Time of the last notification of each kind about each QP or flow, by interface.
     last: Bounded<RowKey, u64>,
     notices: Bounded<u32, Notice>,
-    led: Bounded<u32, Led>,
+    effects: Bounded<u32, DataContext>,
     now: u64,
     tick: u64,
     /// Highest frame number of the forgotten notifications.
@@ -274,37 +274,39 @@ impl Memory {
             settings,
             correlator: Correlator::new(limits.flows, limits.connections),
             topics: Bounded::new(limits.flows),
-            places: None,
+            capture_points: None,
             last: Bounded::new(limits.flows),
             notices: Bounded::new(limits.notices),
-            led: Bounded::new(limits.notices),
+            effects: Bounded::new(limits.notices),
             now: 0,
             tick: 0,
             forgotten: 0,
         }
     }
 
-    fn frame_time(&mut self, seen: &Seen) -> FrameTime {
+    fn frame_time(&mut self, info: &FrameInfo) -> FrameTime {
         self.tick += 1;
-        let at = seen.at.unwrap_or(self.now);
+        let at = info.at.unwrap_or(self.now);
         self.now = self.now.max(at);
-        let (first, elsewhere) = self.places.get_or_insert((seen.place, 0));
-        if *elsewhere == 0 && (*first != seen.place || seen.place.is_of_several()) {
-            *elsewhere = seen.frame;
+        let (first, elsewhere) = self.capture_points.get_or_insert((info.capture_point, 0));
+        if *elsewhere == 0 && (*first != info.capture_point || info.capture_point.is_of_several()) {
+            *elsewhere = info.frame;
         }
         FrameTime {
             at,
-            frame: seen.frame,
+            frame: info.frame,
         }
     }
 
     /// Returns time and capture point of a frame, for the correlator, which recognises the frame at
     /// another capture point if it is `watched`.
     fn capture(&self, moment: FrameTime, place: Place, watched: bool) -> Capture {
-        let several = self.places.is_some_and(|(_, elsewhere)| elsewhere != 0);
+        let several = self
+            .capture_points
+            .is_some_and(|(_, elsewhere)| elsewhere != 0);
         // Another capture point may begin later only by its clock, and see packets that passed here
         // before.
-        let is_young = self.correlator.sightings().remembered() < YOUNG;
+        let is_young = self.correlator.sightings().remembered() < ALWAYS_WATCHED_PACKETS;
         Capture {
             at: moment.at,
             captured: moment.at,
@@ -317,10 +319,10 @@ impl Memory {
     }
 
     /// Processes a packet that is not a notification, once, in file order.
-    pub fn passed(&mut self, seen: Seen, frame: &Frame<'_>) {
-        let moment = self.frame_time(&seen);
+    pub fn packet(&mut self, info: FrameInfo, frame: &Frame<'_>) {
+        let moment = self.frame_time(&info);
         let Some(data) = DataPacket::from_frame(frame) else {
-            let capture = self.capture(moment, seen.place, false);
+            let capture = self.capture(moment, info.capture_point, false);
             if !capture.watched {
                 self.correlator.passed(&capture);
             }
@@ -330,7 +332,7 @@ impl Memory {
         // Marks are checked from the first packet on, rates as soon as there is another capture
         // point.
         let able = access::lists(&self.settings.able, data.source);
-        let capture = self.capture(moment, seen.place, able);
+        let capture = self.capture(moment, info.capture_point, able);
         if !capture.watched {
             self.correlator.passed(&capture);
         }
@@ -351,7 +353,7 @@ impl Memory {
             return;
         };
         if shown.rule.is_some() {
-            self.led_mut(moment.frame).rule = shown.rule;
+            self.effects_mut(moment.frame).rule = shown.rule;
         }
         if is_late {
             self.correct(moment, &shown.key, shown.look.ce, data.outer.is_some());
@@ -364,7 +366,7 @@ impl Memory {
         let Self {
             correlator,
             notices,
-            led,
+            effects,
             tick,
             ..
         } = self;
@@ -376,7 +378,7 @@ impl Memory {
             let fits = match notice.kind {
                 Kind::WanFcn => tunnelled,
                 Kind::Cnp if notice.translates.is_some() => false,
-                Kind::Cnp if notice.answers => ce,
+                Kind::Cnp if notice.is_ce_mark => ce,
                 _ => true,
             };
             let later = notice.data.is_none_or(|known| known.at <= data.at);
@@ -385,25 +387,27 @@ impl Memory {
                 continue;
             }
             if let Some(before) = notice.data.replace(data)
-                && let Some(led) = led.get_mut(&before.frame)
+                && let Some(context) = effects.get_mut(&before.frame)
             {
-                led.remove(frame);
+                context.remove(frame);
             }
-            led.get_or_insert_with(data.frame, *tick, Led::default)
+            effects
+                .get_or_insert_with(data.frame, *tick, DataContext::default)
                 .add(frame);
         }
     }
 
-    fn led_mut(&mut self, frame: u32) -> &mut Led {
-        self.led.get_or_insert_with(frame, self.tick, Led::default)
+    fn effects_mut(&mut self, frame: u32) -> &mut DataContext {
+        self.effects
+            .get_or_insert_with(frame, self.tick, DataContext::default)
     }
 
     /// Processes a notification, once, in file order.
-    pub fn notified(&mut self, seen: Seen, heard: &correlator::Notice<'_>) {
-        let moment = self.frame_time(&seen);
+    pub fn notification(&mut self, info: FrameInfo, heard: &correlator::Notice<'_>) {
+        let moment = self.frame_time(&info);
         let FrameTime { at, frame } = moment;
         let gist = heard.notification;
-        let capture = self.capture(moment, seen.place, true);
+        let capture = self.capture(moment, info.capture_point, true);
         let about = self.correlator.about(&capture, heard);
         let (flow, earlier, data_class) = (about.flow, about.earlier, about.data_class);
         let known = flow.and_then(|key| self.correlator.flows().get(&key));
@@ -419,7 +423,7 @@ impl Memory {
         if earlier.is_none() {
             broken[4] = topic.common.class(heard.class, &about);
         }
-        let company = topic.common.company(data_class);
+        let class_relation = topic.common.company(data_class);
         if let (Some(duties), None) = (Duties::for_kind(gist.kind), earlier) {
             let too_fast = topic.exceeds(at, gist, self.settings.flow_rate);
             broken[0] = duties.rate_about(&gist.subject).filter(|_| too_fast);
@@ -428,7 +432,7 @@ impl Memory {
         }
         let told = (self.correlator).notified(&capture, heard, &about, &mut topic.common);
         broken[3] = told.rule;
-        let interval = self.interval(RowKey::new(gist, Some(seen.place.interface())), at);
+        let interval = self.interval(RowKey::new(gist, Some(info.capture_point.interface())), at);
         let mut notice = Notice {
             at,
             kind: gist.kind,
@@ -442,7 +446,7 @@ impl Memory {
             },
             interval,
             data: None,
-            answers: false,
+            is_ce_mark: false,
             translates: None,
             may_translate: None,
             translated_by: None,
@@ -453,7 +457,7 @@ impl Memory {
             broken,
             class: heard.class,
             data_class,
-            company,
+            class_relation,
             cnp: told.cnp,
         };
         if let Some(request) = about.attribution.translates {
@@ -478,7 +482,7 @@ impl Memory {
         *place = notice;
         // A translation links back to the notification, and that one to the data.
         if let (Some(data), None) = (notice.data, notice.translates) {
-            self.led_mut(data.frame).add(frame);
+            self.effects_mut(data.frame).add(frame);
         }
         if let Some(translated) = notice.translates
             && let Some(translated) = self.notices.get_mut(&translated.frame)
@@ -508,7 +512,7 @@ impl Memory {
         let history = &mut flow.extra;
         if gist.kind == Kind::Cnp && notice.origin == Origin::Receiver {
             notice.data = history.marked_before(at);
-            notice.answers = notice.data.is_some();
+            notice.is_ce_mark = notice.data.is_some();
         }
         if let Some(earlier) = notice.translates {
             let earlier = self.notices.get(&earlier.frame);
@@ -551,10 +555,10 @@ impl Memory {
         if let Some(notice) = self.notices.get(&frame) {
             return Some(self.notice(frame, *notice));
         }
-        if let Some(led) = self.led.get(&frame) {
-            return Some(Context::Data(Led {
-                rule: led.rule.filter(|rule| self.holds(frame, *rule)),
-                ..*led
+        if let Some(context) = self.effects.get(&frame) {
+            return Some(Context::Data(DataContext {
+                rule: context.rule.filter(|rule| self.still_applies(frame, *rule)),
+                ..*context
             }));
         }
         (frame <= self.forgotten).then_some(Context::Forgotten)
@@ -562,9 +566,9 @@ impl Memory {
 
     /// Returns true if a rule about marks still holds in `frame`. Marks that were unclear with a
     /// single capture point were set before the switch if other capture points have appeared since.
-    fn holds(&self, frame: u32, rule: Rule) -> bool {
+    fn still_applies(&self, frame: u32, rule: Rule) -> bool {
         let later = |(_, elsewhere)| elsewhere > frame;
-        rule != Rule::FastCnpMarkUnclear || !self.places.is_some_and(later)
+        rule != Rule::FastCnpMarkUnclear || !self.capture_points.is_some_and(later)
     }
 
     fn notice(&self, frame: u32, mut notice: Notice) -> Context {
@@ -584,7 +588,7 @@ impl Memory {
             self.correlator.sender_qp(&notice.flow?)
         };
         notice.sender_qp = notice.sender_qp.or_else(since);
-        let holds = |rule: &Rule| self.holds(frame, *rule);
+        let holds = |rule: &Rule| self.still_applies(frame, *rule);
         notice.broken = notice.broken.map(|rule| rule.filter(holds));
         let flows_forgotten = match notice.data {
             Some(_) => 0,
@@ -593,12 +597,12 @@ impl Memory {
         let verdict = flow.map(|flow| self.correlator.verdict(flow));
         // The point of the first capture is nearest to the node that generated it.
         let first = (notice.copy_of).and_then(|first| self.notices.get(&first)?.cnp);
-        let made = first.or(notice.cnp).map(|cnp| self.correlator.maker(&cnp));
+        let generated_by = first.or(notice.cnp).map(|cnp| self.correlator.maker(&cnp));
         Context::Notice(
             notice,
-            Outcome {
+            Conclusions {
                 verdict,
-                made,
+                generated_by,
                 flows_forgotten,
             },
         )

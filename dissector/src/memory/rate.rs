@@ -23,7 +23,7 @@ pub struct Steps {
 impl Steps {
     /// Returns true if the octets of `step` are still needed after the step `to` has begun.
     #[inline]
-    pub const fn matters(step: u64, to: u64) -> bool {
+    pub const fn is_within_window(step: u64, to: u64) -> bool {
         to - step <= STEPS
     }
 
@@ -84,7 +84,7 @@ mod tests {
                 at += gap;
                 let (from, to) = (last / step, at / step);
                 if from != to {
-                    if Steps::matters(from, to) {
+                    if Steps::is_within_window(from, to) {
                         steps.close(from, current);
                     }
                     current = 0;

@@ -31,13 +31,13 @@ fn with_psn(psn: u32) -> Vec<u8> {
 }
 
 /// Has RECEIVER acknowledge data up to this PSN, to QP 9.
-fn acknowledge(memory: &mut Memory, seen: Seen, psn: u32) {
+fn acknowledge(memory: &mut Memory, info: FrameInfo, psn: u32) {
     let mut answer = with_psn(psn);
     (answer[28], answer[35]) = (17, 9);
     answer[12..16].copy_from_slice(&RECEIVER);
     answer[16..20].copy_from_slice(&SENDER);
     let frame = Frame::parse(&answer, 1000, LinkType::RawIp, &Profile::DEFAULT);
-    memory.passed(seen, &frame);
+    memory.packet(info, &frame);
 }
 
 /// Returns a notification by SWITCH about the flow to `qp`.
@@ -58,24 +58,24 @@ fn gist(kind: Kind, qp: u8) -> Notification {
     }
 }
 
-fn seen(frame: u32, at: u64) -> Seen {
-    Seen {
+fn seen(frame: u32, at: u64) -> FrameInfo {
+    FrameInfo {
         frame,
         at: Some(at),
-        place: Place::new(0),
+        capture_point: Place::new(0),
     }
 }
 
-fn pass(memory: &mut Memory, seen: Seen, packet: &[u8]) {
+fn pass(memory: &mut Memory, info: FrameInfo, packet: &[u8]) {
     let frame = Frame::parse(packet, 1000, LinkType::RawIp, &Profile::DEFAULT);
     assert!(DataPacket::from_frame(&frame).is_some());
-    memory.passed(seen, &frame);
+    memory.packet(info, &frame);
 }
 
 /// Passes a notification with this payload and class.
 fn notify_with(
     memory: &mut Memory,
-    seen: Seen,
+    info: FrameInfo,
     notification: &Notification,
     (payload, class): (&[u8], Option<Class>),
 ) {
@@ -86,12 +86,12 @@ fn notify_with(
         class,
         signs: None,
     };
-    memory.notified(seen, &notice);
+    memory.notification(info, &notice);
 }
 
 /// Passes a notification that cannot be distinguished from others.
-fn notify(memory: &mut Memory, seen: Seen, gist: &Notification) {
-    notify_with(memory, seen, gist, (&[], None));
+fn notify(memory: &mut Memory, info: FrameInfo, gist: &Notification) {
+    notify_with(memory, info, gist, (&[], None));
 }
 
 fn memory(settings: Settings) -> Memory {
@@ -198,8 +198,8 @@ fn rules_violated_by_several_frames_are_found() {
 #[test]
 fn packets_captured_at_several_points_count_once() {
     let mut memory = memory(Settings::default());
-    let at = |frame, at, interface| Seen {
-        place: Place::new(interface),
+    let at = |frame, at, interface| FrameInfo {
+        capture_point: Place::new(interface),
         ..seen(frame, at)
     };
     let places = [(1, 0, 0), (2, 10, 1), (3, 20, 0), (4, 30, 1), (5, 40, 1)];
@@ -235,13 +235,13 @@ fn copies_of_rdma_cm_are_ignored() {
     let copies = first.messages();
     let looks = looks.chain(copies.iter().map(|message| (message, 1)));
     for (number, (message, place)) in (1..).zip(looks) {
-        let seen = Seen {
-            place: Place::new(place),
+        let info = FrameInfo {
+            capture_point: Place::new(place),
             ..seen(number, number.into())
         };
         let link = LinkType::RawIp;
         let frame = Frame::parse(message, message.len(), link, &Profile::DEFAULT);
-        memory.passed(seen, &frame);
+        memory.packet(info, &frame);
     }
     let flow = FlowKey {
         sender: first.active,
@@ -269,18 +269,18 @@ fn a_capture_point_with_a_fast_clock_yields_copies() {
     events.sort_unstable();
     let mut new = 0;
     for (frame, (at, place, n, is_cnp)) in (1..).zip(events) {
-        let seen = Seen {
-            place: Place::new(place),
+        let info = FrameInfo {
+            capture_point: Place::new(place),
             ..seen(frame, at)
         };
         if is_cnp {
-            notify(&mut memory, seen, &gist(Kind::Cnp, 5));
+            notify(&mut memory, info, &gist(Kind::Cnp, 5));
             new += u32::from(notice(&memory, frame).copy_of.is_none());
         } else {
             let mut packet = data(5, false);
             packet.truncate(37);
             packet.extend(&n.to_be_bytes()[1..]);
-            pass(&mut memory, seen, &packet);
+            pass(&mut memory, info, &packet);
         }
     }
     assert_eq!(new, 40);
@@ -294,8 +294,8 @@ fn acknowledgements_resolve_qps_when_another_capture_point_lags() {
         let at = u64::from(n) * 10_000;
         pass(&mut memory, seen(4 * n + 1, at), &with_psn(n));
         if n >= 50 {
-            let elsewhere = Seen {
-                place: Place::new(1),
+            let elsewhere = FrameInfo {
+                capture_point: Place::new(1),
                 ..seen(4 * n + 2, at + 10)
             };
             pass(&mut memory, elsewhere, &with_psn(n - 50));
@@ -423,7 +423,9 @@ fn tables_keep_their_limits_and_say_what_they_forgot() {
         );
     }
     assert!(
-        memory.correlator.flows().len() <= 4 && memory.notices.len() <= 8 && memory.led.len() <= 8
+        memory.correlator.flows().len() <= 4
+            && memory.notices.len() <= 8
+            && memory.effects.len() <= 8
     );
     assert!(memory.topics.len() <= 4 && memory.last.len() <= 4);
     assert_eq!(notice(&memory, 400).data.unwrap().frame, 399);
@@ -438,14 +440,14 @@ fn tables_keep_their_limits_and_say_what_they_forgot() {
 
 #[test]
 fn notifications_beyond_those_shown_are_counted() {
-    let mut led = Led::default();
+    let mut context = DataContext::default();
     for frame in 1..=10 {
-        led.add(frame);
+        context.add(frame);
     }
-    assert_eq!((led.frames, led.count), ([1, 2, 3, 4, 5, 6, 7], 10));
-    led.remove(9);
-    led.remove(3);
-    assert_eq!((led.frames, led.count), ([1, 2, 4, 5, 6, 7, 0], 8));
+    assert_eq!((context.frames, context.count), ([1, 2, 3, 4, 5, 6, 7], 10));
+    context.remove(9);
+    context.remove(3);
+    assert_eq!((context.frames, context.count), ([1, 2, 4, 5, 6, 7, 0], 8));
 }
 
 #[test]
@@ -453,7 +455,11 @@ fn entries_are_as_small_as_the_limits_say() {
     let flow = size_of::<correlator::Flow<History>>();
     assert!(flow <= 984, "{flow}");
     assert!(size_of::<Notice>() <= 304, "{}", size_of::<Notice>());
-    assert!(size_of::<Led>() <= 36, "{}", size_of::<Led>());
+    assert!(
+        size_of::<DataContext>() <= 36,
+        "{}",
+        size_of::<DataContext>()
+    );
 }
 
 proptest! {
@@ -509,14 +515,14 @@ proptest! {
         let settings = Settings::new(Vec::new(), Vec::new(), rate, u64::from(window) * 1000);
         let mut memory = Memory::new(settings, Limits { flows: 3, connections: 2, notices: 5 });
         for (frame, at, qp, what) in acts {
-            let seen = Seen { frame, at, place: Place::new(u32::from(what % 2)) };
+            let info = FrameInfo { frame, at, capture_point: Place::new(u32::from(what % 2)) };
             match what {
-                0 => notify(&mut memory, seen, &gist(Kind::FastCnp1, qp)),
-                1 => notify(&mut memory, seen, &Notification {
+                0 => notify(&mut memory, info, &gist(Kind::FastCnp1, qp)),
+                1 => notify(&mut memory, info, &Notification {
                     subject: Subject::SenderQp(Qp::truncate(qp.into())),
                     ..gist(Kind::Cnp, qp)
                 }),
-                2 => notify(&mut memory, seen, &Notification {
+                2 => notify(&mut memory, info, &Notification {
                     subject: Subject::FlowLabel(qp.into()),
                     sender: None,
                     ..gist(Kind::WanFcn, qp)
@@ -524,7 +530,7 @@ proptest! {
                 _ => {
                     let packet = data(qp, what == 3);
                     let frame = Frame::parse(&packet, 1000, LinkType::RawIp, &Profile::DEFAULT);
-                    memory.passed(seen, &frame);
+                    memory.packet(info, &frame);
                 }
             }
             let _ = memory.context(frame);
@@ -551,7 +557,7 @@ fn classes_of_notifications_are_compared_with_those_of_data() {
         notify_with(&mut memory, seen, &gist, (&[frame as u8], class));
         let notice = notice(&memory, frame);
         assert_eq!((notice.class, notice.data_class), (class, of_data));
-        told.push((notice.company, notice.broken[4]));
+        told.push((notice.class_relation, notice.broken[4]));
     }
     let several = Some(Company::Several);
     assert_eq!(
@@ -569,9 +575,9 @@ fn classes_of_notifications_are_compared_with_those_of_data() {
     let way = (&[][..], of_data);
     // For a flow without captured data, only the class is known.
     notify_with(&mut memory, seen(2, 200), &gist(Kind::Cnp, 6), way);
-    assert_eq!(notice(&memory, 2).company, None);
+    assert_eq!(notice(&memory, 2).class_relation, None);
     notify_with(&mut memory, seen(3, 300), &gist(Kind::FastCnp1, 5), way);
     let with_data = notice(&memory, 3);
-    assert_eq!(with_data.company, Some(Company::WithData));
+    assert_eq!(with_data.class_relation, Some(Company::WithData));
     assert_eq!(with_data.broken[4], Some(Rule::ClassWithData));
 }

@@ -1,14 +1,14 @@
 //! Items for the context of a frame: what the memory holds beyond the packet itself.
 
-use crate::memory::{FrameTime, Led, Notice, Outcome};
+use crate::memory::{Conclusions, DataContext, FrameTime, Notice};
 use crate::names::F;
-use crate::plan::{At, Mark, Plan, at};
+use crate::plan::{Mark, Plan, Range, range};
 use fcn_observe::{Class, Resolved};
 
 /// Plans the context of a notification, in the subtree that [`summary`](super::summary) leaves
 /// open. The notification begins at `start` in the data source.
-pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize) {
-    let here = at(start, 0);
+pub fn notice(plan: &mut Plan, notice: &Notice, conclusions: &Conclusions, start: usize) {
+    let here = range(start, 0);
     let linked = |plan: &mut Plan, (frame, delay): (F, F), to: Option<FrameTime>| {
         if let Some(to) = to {
             plan.generated(frame, here, to.frame);
@@ -19,12 +19,16 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
         let fields = (F::FcnSender4, F::FcnSender6);
         plan.address(fields, here, sender, Mark::Generated);
     }
-    if let Some(made) = outcome.made {
-        plan.text(F::FcnMadeBy, here, format_args!("{}", made.maker.id()));
+    if let Some(generated_by) = conclusions.generated_by {
+        plan.text(
+            F::FcnMadeBy,
+            here,
+            format_args!("{}", generated_by.maker.id()),
+        );
         plan.text(
             F::FcnMadeByEvidence,
             here,
-            format_args!("{}", made.evidence),
+            format_args!("{}", generated_by.evidence),
         );
     }
     classes(plan, notice, here);
@@ -42,7 +46,7 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
         plan.text(F::FcnReceiverQpFrom, here, format_args!("{}", from.id()));
     }
     linked(plan, (F::FcnData, F::FcnDataDelay), notice.data);
-    let marked = notice.data.filter(|_| notice.answers);
+    let marked = notice.data.filter(|_| notice.is_ce_mark);
     linked(plan, (F::FcnMarked, F::FcnMarkedDelay), marked);
     let translation = (F::FcnTranslates, F::FcnTranslationDelay);
     linked(plan, translation, notice.translates);
@@ -64,7 +68,7 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
             plan.generated(field, here, rate);
         }
     }
-    if let Some(verdict) = outcome.verdict {
+    if let Some(verdict) = conclusions.verdict {
         plan.text(F::FcnVerdict, here, format_args!("{}", verdict.answer.id()));
         plan.text(F::FcnEvidence, here, format_args!("{}", verdict.evidence));
         if let Some(advice) = verdict.advice {
@@ -72,8 +76,8 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
         }
         plan.generated(F::FcnMeasured, here, verdict.measured);
     }
-    if outcome.flows_forgotten > 0 {
-        let count = outcome.flows_forgotten;
+    if conclusions.flows_forgotten > 0 {
+        let count = conclusions.flows_forgotten;
         let why = format_args!(
             "its flow may be one of the {count} that were forgotten for lack of memory"
         );
@@ -88,7 +92,7 @@ pub fn notice(plan: &mut Plan, notice: &Notice, outcome: &Outcome, start: usize)
 }
 
 /// Plans the traffic classes of the notification and of its flow's data.
-fn classes(plan: &mut Plan, notice: &Notice, here: At) {
+fn classes(plan: &mut Plan, notice: &Notice, here: Range) {
     // The packet's own headers show these.
     if let Some(class) = notice.class {
         plan.marked(F::FcnDscp, here, class.dscp(), Mark::Hidden);
@@ -106,38 +110,38 @@ fn classes(plan: &mut Plan, notice: &Notice, here: At) {
             plan.generated(field, here, value);
         }
     }
-    if let Some(company) = notice.company {
-        plan.text(F::FcnClass, here, format_args!("{}", company.id()));
+    if let Some(relation) = notice.class_relation {
+        plan.text(F::FcnClass, here, format_args!("{}", relation.id()));
     }
 }
 
 /// Plans the remark that the context of a notification had to be forgotten.
 pub fn forgotten(plan: &mut Plan, start: usize) {
     let why = format_args!("too many notifications since this one to remember it");
-    plan.text(F::FcnForgotten, at(start, 0), why);
+    plan.text(F::FcnForgotten, range(start, 0), why);
 }
 
 /// Plans the notifications that a data frame led to. Its packet begins at `start` in the data
 /// source.
-pub fn data(plan: &mut Plan, led: &Led, start: usize) {
-    let here = at(start, 0);
-    plan.aside();
+pub fn data(plan: &mut Plan, context: &DataContext, start: usize) {
+    let here = range(start, 0);
+    plan.below_top_level();
     plan.open(F::FcnDataNode, here, Mark::Generated);
-    match led.count {
+    match context.count {
         0 => plan.label(format_args!("Congestion notification: data of its flow")),
         1 => plan.label(format_args!(
             "Congestion notification: in frame {}",
-            led.frames[0]
+            context.frames[0]
         )),
         count => plan.label(format_args!(
             "Congestion notification: in {count} frames, first in {}",
-            led.frames[0]
+            context.frames[0]
         )),
     }
-    for frame in led.frames.into_iter().filter(|frame| *frame != 0) {
+    for frame in context.frames.into_iter().filter(|frame| *frame != 0) {
         plan.generated(F::FcnNotifiedBy, here, frame);
     }
-    if let Some(rule) = led.rule {
+    if let Some(rule) = context.rule {
         plan.expert(rule, here);
     }
 }

@@ -1,7 +1,7 @@
 //! IOAM trace in Fast CNP option 2: header, trace type bit by bit, data fields of every node.
 
 use crate::names::F;
-use crate::plan::{Mark, Plan, at};
+use crate::plan::{Mark, Plan, range};
 use fcn_wire::ioam::{Node, TRACE_HEADER_LEN, Trace, Value};
 
 const FLAGS: [F; 4] = F::TraceOverflow.run();
@@ -10,18 +10,18 @@ const TYPE_BITS: [F; 15] = F::TraceBit0.run();
 /// Plans the items for the trace that begins at `base`.
 pub fn trace(plan: &mut Plan, base: usize, trace: &Trace<'_>) {
     let whole = trace.bytes().len();
-    plan.open(F::Trace, at(base, whole), Mark::Plain);
+    plan.open(F::Trace, range(base, whole), Mark::Plain);
     let nodes = trace.nodes().filter(Result::is_ok).count();
     plan.label(format_args!(
         "IOAM trace, namespace {}, {nodes} node{}",
         trace.namespace_id(),
         if nodes == 1 { "" } else { "s" }
     ));
-    plan.add(F::TraceNamespace, at(base, 2), trace.namespace_id());
+    plan.add(F::TraceNamespace, range(base, 2), trace.namespace_id());
 
     let flags = u32::from(trace.flags()) << 7;
     let lengths = u32::from(trace.node_len()) << 11 | flags | u32::from(trace.remaining_len());
-    let word = at(base + 2, 2);
+    let word = range(base + 2, 2);
     plan.add(F::TraceNodeLen, word, lengths);
     plan.open_word(F::TraceFlags, word, lengths, Mark::Plain);
     for flag in FLAGS {
@@ -30,20 +30,20 @@ pub fn trace(plan: &mut Plan, base: usize, trace: &Trace<'_>) {
     plan.close();
     plan.add(F::TraceRemainingLen, word, lengths);
 
-    let kinds = at(base + 4, 3);
+    let kinds = range(base + 4, 3);
     let bits = trace.trace_type().bits();
     plan.open_word(F::TraceType, kinds, bits, Mark::Plain);
     for bit in TYPE_BITS {
         plan.add(bit, kinds, bits);
     }
     plan.close();
-    plan.add(F::TraceReserved, at(base + 7, 1), trace.reserved());
+    plan.add(F::TraceReserved, range(base + 7, 1), trace.reserved());
 
     if let Ok(free) = trace.free_len()
         && free > 0
     {
         let free = free.min(whole - TRACE_HEADER_LEN);
-        plan.octets(F::TraceFree, at(base + TRACE_HEADER_LEN, free));
+        plan.octets(F::TraceFree, range(base + TRACE_HEADER_LEN, free));
     }
     let mut read = TRACE_HEADER_LEN + trace.free_len().unwrap_or(0);
     for (i, found) in trace.nodes().map_while(Result::ok).enumerate() {
@@ -51,7 +51,7 @@ pub fn trace(plan: &mut Plan, base: usize, trace: &Trace<'_>) {
         read = found.offset + found.bytes.len();
     }
     if read < whole {
-        plan.octets(F::TraceUnread, at(base + read, whole - read));
+        plan.octets(F::TraceUnread, range(base + read, whole - read));
     }
     plan.close();
 }
@@ -59,7 +59,7 @@ pub fn trace(plan: &mut Plan, base: usize, trace: &Trace<'_>) {
 fn node(plan: &mut Plan, base: usize, index: usize, node: &Node<'_>) {
     plan.open(
         F::Node,
-        at(base + node.offset, node.bytes.len()),
+        range(base + node.offset, node.bytes.len()),
         Mark::Plain,
     );
     let place = match index {
@@ -75,15 +75,15 @@ fn node(plan: &mut Plan, base: usize, index: usize, node: &Node<'_>) {
     }
     for field in node.fields() {
         let start = base + field.offset;
-        let all = at(start, field.len);
+        let all = range(start, field.len);
         match field.value {
             Value::HopLimitNodeId { hop_limit, node_id } => {
-                plan.add(F::NodeHopLimit, at(start, 1), hop_limit);
-                plan.add(F::NodeId, at(start + 1, 3), node_id);
+                plan.add(F::NodeHopLimit, range(start, 1), hop_limit);
+                plan.add(F::NodeId, range(start + 1, 3), node_id);
             }
             Value::Interfaces { ingress, egress } => {
-                plan.add(F::NodeIngress, at(start, 2), ingress);
-                plan.add(F::NodeEgress, at(start + 2, 2), egress);
+                plan.add(F::NodeIngress, range(start, 2), ingress);
+                plan.add(F::NodeEgress, range(start + 2, 2), egress);
             }
             Value::TimestampSeconds(value) => plan.add(F::NodeSeconds, all, value),
             Value::TimestampFraction(value) => plan.add(F::NodeFraction, all, value),
@@ -92,12 +92,12 @@ fn node(plan: &mut Plan, base: usize, index: usize, node: &Node<'_>) {
             Value::QueueDepth(value) => plan.add(F::NodeQueue, all, value),
             Value::ChecksumComplement(value) => plan.add(F::NodeComplement, all, value),
             Value::HopLimitNodeIdWide { hop_limit, node_id } => {
-                plan.add(F::NodeHopLimit, at(start, 1), hop_limit);
-                plan.add(F::NodeIdWide, at(start + 1, 7), node_id);
+                plan.add(F::NodeHopLimit, range(start, 1), hop_limit);
+                plan.add(F::NodeIdWide, range(start + 1, 7), node_id);
             }
             Value::InterfacesWide { ingress, egress } => {
-                plan.add(F::NodeIngressWide, at(start, 4), ingress);
-                plan.add(F::NodeEgressWide, at(start + 4, 4), egress);
+                plan.add(F::NodeIngressWide, range(start, 4), ingress);
+                plan.add(F::NodeEgressWide, range(start + 4, 4), egress);
             }
             Value::NamespaceDataWide(value) => {
                 plan.add(F::NodeDataWide, all, value);
@@ -109,10 +109,14 @@ fn node(plan: &mut Plan, base: usize, index: usize, node: &Node<'_>) {
             }
             Value::Opaque { schema_id, data } => {
                 plan.open(F::NodeOpaque, all, Mark::Plain);
-                plan.add(F::NodeOpaqueLength, at(start, 1), (data.len() / 4) as u32);
-                plan.add(F::NodeOpaqueSchema, at(start + 1, 3), schema_id);
+                plan.add(
+                    F::NodeOpaqueLength,
+                    range(start, 1),
+                    (data.len() / 4) as u32,
+                );
+                plan.add(F::NodeOpaqueSchema, range(start + 1, 3), schema_id);
                 if !data.is_empty() {
-                    plan.octets(F::NodeOpaqueData, at(start + 4, data.len()));
+                    plan.octets(F::NodeOpaqueData, range(start + 4, data.len()));
                 }
                 plan.close();
             }

@@ -62,7 +62,7 @@ pub struct Listed(HashMap<Group, HashSet<String>>);
 
 /// A line that a notification is counted in.
 #[derive(Clone, Copy, Debug)]
-pub struct CountedIn {
+pub struct Line {
     /// Group of the line.
     pub group: Group,
     /// Text of the line.
@@ -71,7 +71,7 @@ pub struct CountedIn {
 
 impl Listed {
     /// Returns the lines that a packet is counted in, at most one per group.
-    pub fn lines(&mut self, record: &Record) -> [Option<CountedIn>; 4] {
+    pub fn lines(&mut self, record: &Record) -> [Option<Line>; 4] {
         let notified = match record {
             Record::Notification(notified) => notified,
             Record::Malformed(broken) => {
@@ -87,14 +87,14 @@ impl Listed {
         [
             Some(self.line(Group::Kind, format_args!("{}", gist.kind.name()))),
             Some(self.line(group, format_args!("{}", gist.notifier))),
-            Some(self.line(Group::Subject, format_args!("{}", Slower(notified)))),
+            Some(self.line(Group::Subject, format_args!("{}", SlowedSubject(notified)))),
             gist.level
                 .map(|level| self.line(Group::Level, format_args!("level {level}"))),
         ]
     }
 
     /// Returns the line with this text, if it has or gets one, otherwise the line of the others.
-    fn line(&mut self, group: Group, text: core::fmt::Arguments<'_>) -> CountedIn {
+    fn line(&mut self, group: Group, text: core::fmt::Arguments<'_>) -> Line {
         let own = ColumnText::new(text);
         let known = self.0.entry(group).or_default();
         let has_line = known.contains(own.as_str())
@@ -103,15 +103,15 @@ impl Listed {
             true => own,
             false => ColumnText::new(format_args!("{OTHERS}")),
         };
-        CountedIn { group, text }
+        Line { group, text }
     }
 }
 
 /// The QP or flow that has to slow down: one text for every kind of notification about a QP at the
 /// sender, if that is known; otherwise the subject that the notification names.
-struct Slower<'a>(&'a Notified);
+struct SlowedSubject<'a>(&'a Notified);
 
-impl core::fmt::Display for Slower<'_> {
+impl core::fmt::Display for SlowedSubject<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let Self(notified) = self;
         if let (Some(sender), Some(qp)) = (notified.sender(), notified.sender_qp) {

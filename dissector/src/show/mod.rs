@@ -15,17 +15,17 @@ mod summary;
 mod wan_fcn;
 
 pub use connection::{Notified, Record};
-pub use fast_cnp::{OptionsAt, has_ours, options, quotation};
+pub use fast_cnp::{OptionsAt, has_known_options, options, quotation};
 pub use lines::{DEEPEST_QUEUE, Group, Listed};
 pub use pfc::mac_control;
 pub use proxy_cn::{claim, flow_ports, proxy_cn};
-pub use roce::{OptionNoted, RoceAt, info, roce, with_remark};
+pub use roce::{OptionPresence, RoceAt, info, roce, with_remark};
 pub use summary::{gist, summary};
 pub use wan_fcn::wan_fcn;
 
-use crate::locate::{Known, ip_header};
+use crate::locate::{HeaderKind, ip_header};
 use crate::names::{F, P};
-use crate::plan::{At, ColumnText, Mark, Plan, at};
+use crate::plan::{ColumnText, Mark, Plan, Range, range};
 use fcn_observe::broken::Broken;
 use fcn_wire::Profile;
 use fcn_wire::claim::proves_roce;
@@ -52,14 +52,14 @@ impl PayloadAt {
         self.captured == self.reported
     }
 
-    fn whole(&self) -> At {
-        at(self.start, self.captured)
+    fn whole(&self) -> Range {
+        range(self.start, self.captured)
     }
 }
 
 /// The octets to be shown, and the parameters for reading them.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene<'a> {
+pub struct Source<'a> {
     /// Data source as captured: the frame, or reassembled octets.
     pub bytes: &'a [u8],
     /// Length of the data source on the wire, in octets.
@@ -75,7 +75,7 @@ pub struct Scene<'a> {
     pub link: Option<LinkType>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Source<'a> {
     /// Parses the packet whose IP header begins at `start`; offsets are relative to `start`.
     fn frame(&self, start: usize) -> Frame<'a> {
         let bytes = self.bytes.get(start..).unwrap_or_default();
@@ -89,7 +89,8 @@ impl<'a> Scene<'a> {
     /// Returns the packet around a UDP payload, and the offset of its IP header.
     fn frame_of_payload(&self, place: &PayloadAt) -> Option<(usize, Frame<'a>)> {
         let (source, _) = place.addresses?;
-        let (start, frame) = self.frame_around(place.start.checked_sub(8)?, Known::Udp, source)?;
+        let (start, frame) =
+            self.frame_around(place.start.checked_sub(8)?, HeaderKind::Udp, source)?;
         let found = frame.datagram()?.payload_at() + start;
         (found == place.start).then_some((start, frame))
     }
@@ -112,28 +113,30 @@ impl<'a> Scene<'a> {
     fn frame_around(
         &self,
         place: usize,
-        known: Known,
+        kind: HeaderKind,
         source: IpAddr,
     ) -> Option<(usize, Frame<'a>)> {
         if let Some(link) = self.link.filter(|_| !self.quoted) {
             let mut frame = Frame::empty(self.profile);
             frame.reparse(self.bytes, self.wire_len, link);
-            let is_there = match known {
-                Known::Udp => (frame.datagram()).is_some_and(|datagram| datagram.start == place),
-                Known::ExtensionHeader => is_extension_of_innermost(&frame, place),
+            let is_there = match kind {
+                HeaderKind::Udp => {
+                    (frame.datagram()).is_some_and(|datagram| datagram.start == place)
+                }
+                HeaderKind::ExtensionHeader => is_extension_of_innermost(&frame, place),
             };
             if is_there {
                 return Some((0, frame));
             }
         }
-        let start = self.ip_header(place, known, source)?;
+        let start = self.ip_header(place, kind, source)?;
         Some((start, self.frame(start)))
     }
 
-    fn ip_header(&self, place: usize, what: Known, source: IpAddr) -> Option<usize> {
+    fn ip_header(&self, place: usize, kind: HeaderKind, source: IpAddr) -> Option<usize> {
         match source {
-            IpAddr::V4(source) => ip_header(self.bytes, place, what, &source.octets()),
-            IpAddr::V6(source) => ip_header(self.bytes, place, what, &source.octets()),
+            IpAddr::V4(source) => ip_header(self.bytes, place, kind, &source.octets()),
+            IpAddr::V6(source) => ip_header(self.bytes, place, kind, &source.octets()),
         }
     }
 
@@ -158,7 +161,7 @@ fn is_extension_of_innermost(frame: &Frame<'_>, place: usize) -> bool {
 
 /// Work left for the caller after the plan of a message at one of our ports has been carried out.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown {
+pub struct MessageResult {
     /// Text for the Info column.
     pub info: ColumnText,
     /// Offset of the invoking packet in the payload, and true if it is IPv6.
@@ -167,7 +170,7 @@ pub struct Shown {
     pub missing: Option<usize>,
 }
 
-impl Shown {
+impl MessageResult {
     const fn new(info: ColumnText) -> Self {
         Self {
             info,
@@ -178,9 +181,9 @@ impl Shown {
 }
 
 /// Source and destination of a broken message, if known, for the Info column.
-struct Ends(Option<(IpAddr, IpAddr)>);
+struct Endpoints(Option<(IpAddr, IpAddr)>);
 
-impl core::fmt::Display for Ends {
+impl core::fmt::Display for Endpoints {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.0 {
             Some((source, destination)) => write!(f, " from {source} → {destination}"),
@@ -190,9 +193,9 @@ impl core::fmt::Display for Ends {
 }
 
 /// Opens the item of a whole message, or of a quoted one.
-fn open_message(plan: &mut Plan, scene: &Scene<'_>, (protocol, quotation): (P, F), whole: At) {
+fn open_message(plan: &mut Plan, source: &Source<'_>, (protocol, quotation): (P, F), whole: Range) {
     plan.root();
-    if scene.quoted {
+    if source.quoted {
         plan.open(quotation, whole, Mark::Plain);
     } else {
         plan.protocol(protocol, whole, Mark::Plain);
@@ -200,22 +203,27 @@ fn open_message(plan: &mut Plan, scene: &Scene<'_>, (protocol, quotation): (P, F
 }
 
 /// Plans the rules that IP and UDP around a message violate.
-pub fn around(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) {
-    if let Some((base, frame)) = scene.frame_of_payload(place) {
+pub fn around(plan: &mut Plan, source: &Source<'_>, place: &PayloadAt) {
+    if let Some((base, frame)) = source.frame_of_payload(place) {
         roce::around(plan, base, &frame);
     }
 }
 
 /// Returns the packet around a RoCEv2 payload, from its IP header on; `None` if the header is not
 /// in front of it.
-pub fn frame<'a>(scene: &Scene<'a>, place: &PayloadAt) -> Option<Frame<'a>> {
-    scene.frame_of_payload(place).map(|(_, frame)| frame)
+pub fn frame<'a>(source: &Source<'a>, place: &PayloadAt) -> Option<Frame<'a>> {
+    source.frame_of_payload(place).map(|(_, frame)| frame)
 }
 
 /// Returns what the packet with the header `known` at `place` was meant as, if it cannot be read as
 /// a notification.
-pub fn broken(scene: &Scene<'_>, place: usize, known: Known, source: IpAddr) -> Option<Broken> {
-    let (_, frame) = scene.frame_around(place, known, source)?;
+pub fn broken(
+    data_source: &Source<'_>,
+    place: usize,
+    kind: HeaderKind,
+    source: IpAddr,
+) -> Option<Broken> {
+    let (_, frame) = data_source.frame_around(place, kind, source)?;
     let mut findings = Findings::new();
     frame.check(IcrcCheck::Off, &mut findings);
     Broken::from_frame(&frame, &findings)
@@ -237,14 +245,14 @@ fn checksum_remark(frame: Option<&Frame<'_>>) -> &'static str {
 
 /// Returns true if a packet to RoCEv2's port, whose source port belongs to another protocol, proves
 /// to be RoCEv2.
-pub fn is_roce(scene: &Scene<'_>, place: &RoceAt) -> bool {
-    match frame(scene, &place.at) {
+pub fn is_roce(source: &Source<'_>, place: &RoceAt) -> bool {
+    match frame(source, &place.at) {
         Some(frame) => frame.is_roce(),
         // Reassembled, so its headers are not in front of it.
         None => proves_roce(
-            scene.payload(&place.at),
+            source.payload(&place.at),
             place.at.reported,
-            place.option_noted != OptionNoted::No,
+            place.option_presence != OptionPresence::No,
             || Verdict::Unchecked,
         ),
     }
@@ -254,7 +262,7 @@ pub fn is_roce(scene: &Scene<'_>, place: &RoceAt) -> bool {
 mod tests {
     use super::fast_cnp::MAX_SHOWN;
     use super::*;
-    use crate::plan::{Item, Op, Value, What};
+    use crate::plan::{Item, ItemKind, Op, Value};
     use proptest::prelude::*;
 
     /// Makes a plan, and returns its steps and texts.
@@ -279,8 +287,8 @@ mod tests {
         (plan.ops().to_vec(), plan.store().to_vec())
     }
 
-    fn scene(bytes: &[u8], quoted: bool) -> Scene<'_> {
-        Scene {
+    fn source(bytes: &[u8], quoted: bool) -> Source<'_> {
+        Source {
             bytes,
             wire_len: bytes.len(),
             profile: &Profile::DEFAULT,
@@ -325,7 +333,7 @@ mod tests {
                 roce_noted: None,
                 is_last: true,
             };
-            options(plan, &scene(packet, quoted), &place);
+            options(plan, &source(packet, quoted), &place);
         })
     }
 
@@ -341,13 +349,15 @@ mod tests {
         let packet = with_header(&option1(), 60);
         let opens = |ops: &[Op], protocol| {
             ops.iter()
-                .any(|op| matches!(op, Op::Add(item) if item.what == protocol))
+                .any(|op| matches!(op, Op::Add(item) if item.kind == protocol))
         };
         let (ops, _) = shown(&packet, false);
-        assert!(opens(&ops, What::Protocol(P::FastCnp)) && !opens(&ops, What::Protocol(P::Cnp)));
+        assert!(
+            opens(&ops, ItemKind::Protocol(P::FastCnp)) && !opens(&ops, ItemKind::Protocol(P::Cnp))
+        );
         let (ops, _) = shown(&packet, true);
-        assert!(!opens(&ops, What::Protocol(P::FastCnp)));
-        assert!(opens(&ops, What::Field(F::FastQuoted)));
+        assert!(!opens(&ops, ItemKind::Protocol(P::FastCnp)));
+        assert!(opens(&ops, ItemKind::Field(F::FastQuoted)));
     }
 
     #[test]
@@ -435,21 +445,21 @@ mod tests {
                 addresses: addresses(packet),
             };
             planned(|plan| {
-                let place = RoceAt { at: here, option_noted: OptionNoted::No };
-                roce(plan, &scene(packet, quoted), &place);
-                let _ = info(&scene(packet, quoted), &place);
+                let place = RoceAt { at: here, option_presence: OptionPresence::No };
+                roce(plan, &source(packet, quoted), &place);
+                let _ = info(&source(packet, quoted), &place);
             });
-            if let Some(gist) = gist(&scene(packet, quoted), &here, packet.get(40..48)) {
+            if let Some(gist) = gist(&source(packet, quoted), &here, packet.get(40..48)) {
                 planned(|plan| {
                     summary(plan, &Notified::alone(gist), here.whole());
                 });
             }
             planned(|plan| {
                 let cut = PayloadAt { reported: packet.len(), ..here };
-                proxy_cn(plan, &scene(packet, quoted), &cut);
+                proxy_cn(plan, &source(packet, quoted), &cut);
             });
             planned(|plan| {
-                wan_fcn(plan, &scene(packet, quoted), &here);
+                wan_fcn(plan, &source(packet, quoted), &here);
             });
         }
     }

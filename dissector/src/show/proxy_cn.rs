@@ -1,8 +1,8 @@
 //! Congestion notification to the proxy node.
 
-use super::{Ends, PayloadAt, Scene, Shown, checksum_remark, frame, quoted_frame};
+use super::{Endpoints, MessageResult, PayloadAt, Source, checksum_remark, frame, quoted_frame};
 use crate::names::{F, P};
-use crate::plan::{ColumnText, Mark, Plan, at};
+use crate::plan::{ColumnText, Mark, Plan, range};
 use fcn_wire::claim::{Evidence, flow_port};
 use fcn_wire::finding::{Findings, Rule};
 use fcn_wire::notification::Notification;
@@ -26,12 +26,12 @@ pub fn claim(ports: (u16, u16), payload: &[u8], place: &PayloadAt, profile: &Pro
 
 /// Returns the UDP ports that RoCEv2 may have in the message in a payload: the destination port of
 /// the invoking packet, and the port in the five-tuple, read as either address family.
-pub fn flow_ports(scene: &Scene<'_>, place: &PayloadAt) -> impl Iterator<Item = u16> + use<> {
-    let payload = scene.payload(place);
+pub fn flow_ports(source: &Source<'_>, place: &PayloadAt) -> impl Iterator<Item = u16> + use<> {
+    let payload = source.payload(place);
     let invoking = ProxyCn::new_checked(payload, version(place.addresses))
         .ok()
         .and_then(|message| {
-            let frame = quoted_frame(message.invoking_packet(), scene.profile);
+            let frame = quoted_frame(message.invoking_packet(), source.profile);
             Some(frame.datagram()?.destination_port)
         });
     let [v4, v6] = [Family::V4, Family::V6].map(|family| flow_port(payload, family));
@@ -55,17 +55,19 @@ const fn shortest(outer: Family, payload: usize) -> usize {
 
 /// Returns the Info text of a broken message, whose flow and level are unreliable.
 fn malformed(addresses: Option<(IpAddr, IpAddr)>, why: &str) -> ColumnText {
-    let ends = Ends(addresses);
-    ColumnText::new(format_args!("[Malformed] Proxy notification{ends}, {why}"))
+    let endpoints = Endpoints(addresses);
+    ColumnText::new(format_args!(
+        "[Malformed] Proxy notification{endpoints}, {why}"
+    ))
 }
 
 /// Plans the items for the message in a UDP payload; offsets are relative to the payload. The tree
 /// stays open for the invoking packet.
-pub fn proxy_cn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown {
+pub fn proxy_cn(plan: &mut Plan, data_source: &Source<'_>, place: &PayloadAt) -> MessageResult {
     let (addresses, reported) = (place.addresses, place.reported);
-    let payload = scene.payload(place);
+    let payload = data_source.payload(place);
     let outer = version(addresses);
-    let whole = at(0, payload.len());
+    let whole = range(0, payload.len());
     plan.root();
     plan.protocol(P::ProxyCn, whole, Mark::Plain);
     let message = match ProxyCn::new_checked(payload, outer) {
@@ -74,15 +76,15 @@ pub fn proxy_cn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown 
             let info =
                 ColumnText::new(format_args!("Proxy notification, cut short by the capture"));
             let missing = Some(reported.min(outer.header_len()));
-            return Shown {
+            return MessageResult {
                 missing,
-                ..Shown::new(info)
+                ..MessageResult::new(info)
             };
         }
         Err(e) => {
             plan.expert_with(Rule::ProxyCnMalformed, whole, format_args!("{e}"));
             let why = "too short for its five-tuple and level";
-            return Shown::new(malformed(addresses, why));
+            return MessageResult::new(malformed(addresses, why));
         }
     };
     let tuple = message.five_tuple();
@@ -95,19 +97,19 @@ pub fn proxy_cn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown 
     let address = message.family().address_len();
     let fixed = 2 * address;
     let source = (F::ProxySource4, F::ProxySource6);
-    plan.address(source, at(0, address), tuple.source, Mark::Plain);
+    plan.address(source, range(0, address), tuple.source, Mark::Plain);
     let destination = (F::ProxyDestination4, F::ProxyDestination6);
-    let second = at(address, address);
+    let second = range(address, address);
     plan.address(destination, second, tuple.destination, Mark::Plain);
-    plan.add(F::ProxyProtocol, at(fixed, 1), tuple.protocol);
-    plan.add(F::ProxySourcePort, at(fixed + 1, 2), tuple.source_port);
-    let port = at(fixed + 3, 2);
+    plan.add(F::ProxyProtocol, range(fixed, 1), tuple.protocol);
+    plan.add(F::ProxySourcePort, range(fixed + 1, 2), tuple.source_port);
+    let port = range(fixed + 3, 2);
     plan.add(F::ProxyDestinationPort, port, tuple.destination_port);
     let word = u32::from(message.level()) << 21 | message.reserved();
-    plan.add(F::ProxyLevel, at(message.level_at(), 3), word);
-    plan.add(F::ProxyReserved, at(message.level_at(), 3), word);
+    plan.add(F::ProxyLevel, range(message.level_at(), 3), word);
+    plan.add(F::ProxyReserved, range(message.level_at(), 3), word);
 
-    let frame = frame(scene, place);
+    let frame = frame(data_source, place);
     let ip = frame.as_ref().and_then(|frame| frame.ip());
     let outer_len = ip.map_or(shortest(outer, reported), |ip| ip.end - ip.start);
     let mut findings = Findings::new();
@@ -119,11 +121,11 @@ pub fn proxy_cn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown 
     plan.experts(&findings, 0);
     let invoking = message.invoking_packet();
     if !invoking.is_empty() {
-        let here = at(message.invoking_at(), invoking.len());
+        let here = range(message.invoking_at(), invoking.len());
         plan.open(F::ProxyInvoking, here, Mark::Plain);
         plan.append(format_args!(", {} octets", invoking.len()));
     }
-    let profile = scene.profile;
+    let profile = data_source.profile;
     let datagram = frame.as_ref().and_then(|frame| frame.datagram());
     let ports = (0, profile.proxy_cn_port);
     let claim = datagram.map_or_else(
@@ -155,8 +157,8 @@ pub fn proxy_cn(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt) -> Shown 
     let version = invoking.first().map(|octet| octet >> 4);
     let invoking = (version.filter(|version| [4, 6].contains(version)))
         .map(|version| (message.invoking_at(), version == 6));
-    Shown {
+    MessageResult {
         invoking,
-        ..Shown::new(info)
+        ..MessageResult::new(info)
     }
 }

@@ -1,8 +1,8 @@
 //! RoCEv2 packets: FECN, BECN, ICRC, and the plain CNP.
 
-use super::{PayloadAt, Scene, open_message};
+use super::{PayloadAt, Source, open_message};
 use crate::names::{F, Node, P, UNVERIFIED};
-use crate::plan::{ColumnText, Mark, Op, Plan, at};
+use crate::plan::{ColumnText, Mark, Op, Plan, range};
 use fcn_observe::broken::Broken;
 use fcn_wire::bth::{BTH_LEN, Bth, Opcode};
 use fcn_wire::cnp::{CNP_BODY_LEN, Cnp, RESERVED_LEN};
@@ -20,12 +20,12 @@ pub struct RoceAt {
     pub at: PayloadAt,
     /// Fast CNP option of the same packet, matched by addresses; used if the IP header cannot be
     /// found.
-    pub option_noted: OptionNoted,
+    pub option_presence: OptionPresence,
 }
 
 /// Presence of a Fast CNP option that belongs to a RoCEv2 packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OptionNoted {
+pub enum OptionPresence {
     /// None.
     No,
     /// In the same data source.
@@ -36,14 +36,14 @@ pub enum OptionNoted {
 
 impl RoceAt {
     fn is_fast(&self, frame: Option<&Frame<'_>>) -> bool {
-        frame.map_or(self.option_noted != OptionNoted::No, |frame| {
+        frame.map_or(self.option_presence != OptionPresence::No, |frame| {
             matches!(frame.message(), Message::FastCnp(_))
         })
     }
 
     /// Returns it with the length in the packet's own headers, if that is greater: a quotation ends
     /// early.
-    fn stated_by(mut self, frame: Option<&Frame<'_>>) -> Self {
+    fn with_stated_length(mut self, frame: Option<&Frame<'_>>) -> Self {
         if let Some(datagram) = frame.and_then(|frame| frame.datagram()) {
             self.at.reported = self.at.reported.max(datagram.payload_len);
         }
@@ -57,22 +57,22 @@ const PLAIN: CnpFields = F::CnpOpcode.run();
 pub(super) const FAST: CnpFields = F::FastOpcode.run();
 
 /// Plans the items for a RoCEv2 packet.
-pub fn roce(plan: &mut Plan, scene: &Scene<'_>, place: &RoceAt) {
-    let payload = scene.payload(&place.at);
-    let found = scene.frame_of_payload(&place.at);
+pub fn roce(plan: &mut Plan, source: &Source<'_>, place: &RoceAt) {
+    let payload = source.payload(&place.at);
+    let found = source.frame_of_payload(&place.at);
     let frame = found.as_ref().map(|(_, frame)| frame);
-    let place = &place.stated_by(frame);
+    let place = &place.with_stated_length(frame);
     let (start, whole) = (place.at.start, place.at.whole());
 
-    if !scene.quoted {
+    if !source.quoted {
         plan.root();
         plan.protocol(P::Roce, whole, Mark::Hidden);
     }
     let bth = Bth::new_checked(payload).ok();
     if bth.is_some() {
         plan.goto(Node::Bth, start);
-        plan.add(F::RoceFecn, at(start + 4, 1), payload[4]);
-        plan.add(F::RoceBecn, at(start + 4, 1), payload[4]);
+        plan.add(F::RoceFecn, range(start + 4, 1), payload[4]);
+        plan.add(F::RoceBecn, range(start + 4, 1), payload[4]);
     }
 
     let is_cnp = bth.is_some_and(|bth| bth.opcode() == Opcode::CNP);
@@ -84,26 +84,26 @@ pub fn roce(plan: &mut Plan, scene: &Scene<'_>, place: &RoceAt) {
         around(plan, *base, frame);
     }
     plan.goto(Node::InfiniBand, start);
-    icrc(plan, scene, &place.at, frame);
+    icrc(plan, source, &place.at, frame);
     for finding in &findings {
         if !(is_cnp && is_cnp_rule(finding.rule)) {
-            plan.expert(finding.rule, at(start + finding.offset, finding.len));
+            plan.expert(finding.rule, range(start + finding.offset, finding.len));
         }
     }
     if let Some((base, frame)) = &found {
         ioam_rules(plan, *base, frame);
     }
-    let (protocol, quotation, fields) = match place.option_noted {
+    let (protocol, quotation, fields) = match place.option_presence {
         _ if !is_cnp => return,
         _ if !place.is_fast(frame) => (P::Cnp, F::CnpQuoted, &PLAIN),
         // The option is shown in its own data source; the CNP behind it is in this one.
-        OptionNoted::Elsewhere if frame.is_none() => (P::FastCnp, F::FastQuoted, &FAST),
+        OptionPresence::Elsewhere if frame.is_none() => (P::FastCnp, F::FastQuoted, &FAST),
         _ => return,
     };
     let is_plain = protocol == P::Cnp;
-    open_message(plan, scene, (protocol, quotation), whole);
+    open_message(plan, source, (protocol, quotation), whole);
     if let Some(line) = line(frame, place, bth) {
-        let quoted = if scene.quoted && is_plain {
+        let quoted = if source.quoted && is_plain {
             "Quoted "
         } else {
             ""
@@ -114,9 +114,9 @@ pub fn roce(plan: &mut Plan, scene: &Scene<'_>, place: &RoceAt) {
         && is_plain
     {
         let fields = (F::CnpSender4, F::CnpSender6);
-        plan.address(fields, at(start, 0), sender, Mark::Generated);
+        plan.address(fields, range(start, 0), sender, Mark::Generated);
     }
-    cnp_part(plan, scene, &place.at, fields);
+    cnp_part(plan, source, &place.at, fields);
 }
 
 /// Plans the rules that IP and UDP around the message in `frame` violate; offsets are relative to
@@ -141,7 +141,7 @@ fn ioam_rules(plan: &mut Plan, base: usize, frame: &Frame<'_>) {
             && !frame.profile().is_fast_cnp(kind)
         {
             plan.goto(Node::Ipv6Option, base + option_at);
-            plan.expert(finding.rule, at(base + finding.offset, finding.len));
+            plan.expert(finding.rule, range(base + finding.offset, finding.len));
         }
     }
 }
@@ -149,27 +149,27 @@ fn ioam_rules(plan: &mut Plan, base: usize, frame: &Frame<'_>) {
 /// Plans the CNP part: its fields as far as captured, and the rules that it violates.
 pub(super) fn cnp_part(
     plan: &mut Plan,
-    scene: &Scene<'_>,
+    source: &Source<'_>,
     place: &PayloadAt,
     [opcode, pkey, fecn, becn, dest_qp, psn, reserved]: &CnpFields,
 ) {
     let base = place.start;
-    let payload = scene.payload(place);
+    let payload = source.payload(place);
     if let Ok(bth) = Bth::new_checked(payload) {
-        let here = at(base, 1);
-        let mark = Mark::Behind(Node::BthOpcode, here.start);
+        let here = range(base, 1);
+        let mark = Mark::AfterWiresharkItem(Node::BthOpcode, here.start);
         plan.marked(*opcode, here, bth.opcode().0, mark);
-        plan.known(*pkey, at(base + 2, 2), bth.pkey(), Node::BthPkey);
+        plan.known(*pkey, range(base + 2, 2), bth.pkey(), Node::BthPkey);
         // Together with the BTH, our fields of any RoCEv2 packet are shown.
-        let mark = Mark::Known(Node::Bth, here.start);
+        let mark = Mark::ShownByWireshark(Node::Bth, here.start);
         for bit in [*fecn, *becn] {
-            plan.marked(bit, at(base + 4, 1), payload[4], mark);
+            plan.marked(bit, range(base + 4, 1), payload[4], mark);
         }
-        plan.add(*dest_qp, at(base + 5, 3), bth.dest_qp().get());
-        plan.known(*psn, at(base + 9, 3), bth.psn(), Node::BthPsn);
+        plan.add(*dest_qp, range(base + 5, 3), bth.dest_qp().get());
+        plan.known(*psn, range(base + 9, 3), bth.psn(), Node::BthPsn);
         let octets = &payload[BTH_LEN..payload.len().min(CNP_BODY_LEN)];
         if !octets.is_empty() {
-            plan.octets(*reserved, at(base + BTH_LEN, octets.len()));
+            plan.octets(*reserved, range(base + BTH_LEN, octets.len()));
             if octets.len() == RESERVED_LEN && octets.iter().all(|octet| *octet == 0) {
                 plan.append(format_args!(" (all zero)"));
             }
@@ -181,7 +181,7 @@ pub(super) fn cnp_part(
     let mut findings = Findings::new();
     check_roce(payload, &mut findings);
     for finding in &findings {
-        let here = at(base + finding.offset, finding.len);
+        let here = range(base + finding.offset, finding.len);
         match (finding.rule, Cnp::new_checked(payload)) {
             (Rule::CnpMalformed, Err(e)) => {
                 plan.expert_with(Rule::CnpMalformed, here, format_args!("{e}"));
@@ -196,20 +196,20 @@ fn is_cnp_rule(rule: Rule) -> bool {
     rule.info().family == Family::Cnp
 }
 
-fn icrc(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt, frame: Option<&Frame<'_>>) {
-    let end = at(place.start + place.captured, 0);
+fn icrc(plan: &mut Plan, source: &Source<'_>, place: &PayloadAt, frame: Option<&Frame<'_>>) {
+    let end = range(place.start + place.captured, 0);
     let unchecked = |plan: &mut Plan, why: &str| {
         plan.text(F::RoceIcrcUnchecked, end, format_args!("{why}"));
     };
     if !place.is_whole() {
         plan.generated(F::RoceIcrcStatus, end, UNVERIFIED);
-        let why = match scene.quoted {
+        let why = match source.quoted {
             true => "only the beginning of the packet is quoted",
             false => "the capture cut the packet short",
         };
         return unchecked(plan, why);
     }
-    let payload = scene.payload(place);
+    let payload = source.payload(place);
     // Shorter than a BTH and an ICRC: `check_roce` reports that.
     let Some((before, field)) = payload
         .split_last_chunk::<ICRC_LEN>()
@@ -217,10 +217,10 @@ fn icrc(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt, frame: Option<&Fr
     else {
         return;
     };
-    let here = at(place.start + before.len(), ICRC_LEN);
+    let here = range(place.start + before.len(), ICRC_LEN);
     let carried = u32::from_le_bytes(*field);
     let verdict = match frame {
-        Some(frame) if scene.check_icrc => frame.verify_icrc(),
+        Some(frame) if source.check_icrc => frame.verify_icrc(),
         _ => Verdict::Unchecked,
     };
     match verdict {
@@ -234,21 +234,21 @@ fn icrc(plan: &mut Plan, scene: &Scene<'_>, place: &PayloadAt, frame: Option<&Fr
         Verdict::Bad { expected, .. } => plan.push(Op::Icrc(here.start, expected, true)),
         Verdict::Unchecked => {
             plan.push(Op::Icrc(here.start, carried, false));
-            unchecked(plan, why_unchecked(scene, frame));
+            unchecked(plan, why_unchecked(source, frame));
         }
     }
     let mut findings = Findings::new();
     check_icrc(verdict, place.captured, &mut findings);
     for finding in &findings {
         // Wireshark's own checksum item has the expert info of this rule.
-        let here = at(place.start + finding.offset, finding.len);
+        let here = range(place.start + finding.offset, finding.len);
         plan.found(Op::Found(finding.rule, here));
     }
 }
 
-fn why_unchecked(scene: &Scene<'_>, frame: Option<&Frame<'_>>) -> &'static str {
+fn why_unchecked(source: &Source<'_>, frame: Option<&Frame<'_>>) -> &'static str {
     match frame {
-        _ if !scene.check_icrc => "switched off in the preferences",
+        _ if !source.check_icrc => "switched off in the preferences",
         None => "the IP header is not in front of it (reassembled from fragments, or not IP)",
         Some(frame) => match frame.end() {
             End::Fragment { .. } => "the packet is a fragment",
@@ -261,27 +261,31 @@ fn why_unchecked(scene: &Scene<'_>, frame: Option<&Frame<'_>>) -> &'static str {
 
 /// Returns the protocol of the packet, and the text for the Info column; `None` if it is not a CNP
 /// of either kind.
-pub fn info(scene: &Scene<'_>, place: &RoceAt) -> Option<(P, ColumnText)> {
-    let bth = Bth::new_checked(scene.payload(&place.at)).ok()?;
+pub fn info(source: &Source<'_>, place: &RoceAt) -> Option<(P, ColumnText)> {
+    let bth = Bth::new_checked(source.payload(&place.at)).ok()?;
     if bth.opcode() != Opcode::CNP {
         return None;
     }
-    let found = scene.frame_of_payload(&place.at);
+    let found = source.frame_of_payload(&place.at);
     let frame = found.as_ref().map(|(_, frame)| frame);
     let line = line(frame, place, Some(bth))?;
-    let damage = damage(scene, &place.at, frame);
+    let remark = damage_remark(source, &place.at, frame);
     Some((
         if line.fast { P::FastCnp } else { P::Cnp },
-        ColumnText::new(format_args!("{line}{damage}")),
+        ColumnText::new(format_args!("{line}{remark}")),
     ))
 }
 
 /// Returns the remark for the Info column about damage that makes the rest of the line unreliable.
-fn damage(scene: &Scene<'_>, place: &PayloadAt, frame: Option<&Frame<'_>>) -> &'static str {
+fn damage_remark(
+    source: &Source<'_>,
+    place: &PayloadAt,
+    frame: Option<&Frame<'_>>,
+) -> &'static str {
     let mut findings = Findings::new();
     match frame {
-        Some(frame) => frame.check(scene.icrc_check(), &mut findings),
-        None if place.is_whole() => check_roce(scene.payload(place), &mut findings),
+        Some(frame) => frame.check(source.icrc_check(), &mut findings),
+        None if place.is_whole() => check_roce(source.payload(place), &mut findings),
         None => {}
     }
     let malformed = (findings.as_slice().iter()).any(|finding| finding.rule.is_malformed())
@@ -320,7 +324,7 @@ fn line<'a>(
             Message::FastCnp(message) => (true, message.parsed.ok()),
             _ => (false, None),
         },
-        (None, None) => (place.option_noted != OptionNoted::No, None),
+        (None, None) => (place.option_presence != OptionPresence::No, None),
     };
     Some(Line {
         notification,

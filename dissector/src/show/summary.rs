@@ -1,19 +1,23 @@
 //! Content of every notification, regardless of its kind: one parser and one subtree for all of
 //! them.
 
-use super::{Notified, PayloadAt, Scene};
+use super::{Notified, PayloadAt, Source};
 use crate::names::{F, Node, P};
-use crate::plan::{At, Mark, Plan};
+use crate::plan::{Mark, Plan, Range};
 use fcn_wire::frame::{Frame, LinkType};
 use fcn_wire::notification::Notification;
 use std::net::IpAddr;
 
 /// Returns the content of the notification at `place`; `None` if there is no readable one.
 /// `options` is the options header with a Fast CNP option that belongs to it, from any data source.
-pub fn gist(scene: &Scene<'_>, place: &PayloadAt, options: Option<&[u8]>) -> Option<Notification> {
-    match scene.frame_of_payload(place) {
+pub fn gist(
+    source: &Source<'_>,
+    place: &PayloadAt,
+    options: Option<&[u8]>,
+) -> Option<Notification> {
+    match source.frame_of_payload(place) {
         Some((_, frame)) => Notification::from_frame(&frame),
-        None => reassembled(scene, place, options.unwrap_or_default()),
+        None => reassembled(source, place, options.unwrap_or_default()),
     }
 }
 
@@ -27,8 +31,12 @@ const LONGEST_OPTIONS: usize = 2048;
 
 /// Parses a message whose IP header stayed with its first fragment: puts an equivalent header in
 /// front of it.
-fn reassembled(scene: &Scene<'_>, place: &PayloadAt, options: &[u8]) -> Option<Notification> {
-    let datagram = scene.slice(
+fn reassembled(
+    data_source: &Source<'_>,
+    place: &PayloadAt,
+    options: &[u8],
+) -> Option<Notification> {
+    let datagram = data_source.slice(
         place.start.checked_sub(UDP_HEADER_LEN)?,
         place.captured.min(ENOUGH) + UDP_HEADER_LEN,
     );
@@ -74,15 +82,15 @@ fn reassembled(scene: &Scene<'_>, place: &PayloadAt, options: &[u8]) -> Option<N
         &packet[..end],
         ip_len + behind_ip,
         LinkType::RawIp,
-        scene.profile,
+        data_source.profile,
     );
     Notification::from_frame(&frame)
 }
 
 /// Plans the subtree that all kinds of notifications share, and leaves it open for the context.
-pub fn summary(plan: &mut Plan, notified: &Notified, whole: At) {
+pub fn summary(plan: &mut Plan, notified: &Notified, whole: Range) {
     let gist = &notified.gist;
-    let here = At { len: 0, ..whole };
+    let here = Range { len: 0, ..whole };
     if gist.hops > 0 {
         // From the trace, which the Fast CNP's own subtree shows.
         plan.goto(Node::FastCnp, whole.start as usize);
@@ -91,7 +99,7 @@ pub fn summary(plan: &mut Plan, notified: &Notified, whole: At) {
         }
         plan.generated(F::FcnHops, here, gist.hops as u64);
     }
-    plan.aside();
+    plan.below_top_level();
     plan.protocol(P::Fcn, whole, Mark::Generated);
     plan.label(format_args!(
         "Congestion notification: {}",

@@ -7,7 +7,7 @@ use super::compat::{CHECKSUM_VERIFY, is_true, set_flag};
 use super::packet::{Packet, Tree, Tvb};
 use super::{guard, ids, sys};
 use crate::names::{F, Kind, Node, P, expert_protocol};
-use crate::plan::{Anchor, At, Item, Mark, Op, Plan, Stored, Value, What};
+use crate::plan::{Anchor, Item, ItemKind, Mark, Op, Plan, Range, Stored, Value};
 use core::cell::RefCell;
 use core::ffi::{CStr, c_char, c_int};
 use core::marker::PhantomData;
@@ -106,9 +106,9 @@ impl Pen<'_> {
 
     /// Returns start and length, clamped to the captured octets, so that adding an item throws no
     /// exception.
-    fn clamp(&self, at: At) -> (c_int, c_int) {
-        let start = at.start.min(self.captured);
-        let len = at.len.min(self.captured - start);
+    fn clamp(&self, range: Range) -> (c_int, c_int) {
+        let start = range.start.min(self.captured);
+        let len = range.len.min(self.captured - start);
         (
             c_int::try_from(start).unwrap_or(0),
             c_int::try_from(len).unwrap_or(0),
@@ -217,12 +217,14 @@ impl Pen<'_> {
         let (mut tree, tvb) = (self.tree(), self.tvb);
         let mut mark = item.mark;
         let mut before = ptr::null_mut();
-        if let Mark::Known(node, start) | Mark::Behind(node, start) = item.mark {
+        if let Mark::ShownByWireshark(node, start) | Mark::AfterWiresharkItem(node, start) =
+            item.mark
+        {
             // SAFETY: passed on.
             let own = unsafe { self.own(node, start) };
             mark = match item.mark {
                 _ if own.is_null() => Mark::Plain,
-                Mark::Known(..) => Mark::Hidden,
+                Mark::ShownByWireshark(..) => Mark::Hidden,
                 _ => {
                     before = own;
                     // SAFETY: Wireshark's own items are not the root.
@@ -231,13 +233,13 @@ impl Pen<'_> {
                 }
             };
         }
-        let (start, len) = self.clamp(item.at);
-        let (id, ett, kind) = match item.what {
-            What::Protocol(protocol) => {
+        let (start, len) = self.clamp(item.range);
+        let (id, ett, kind) = match item.kind {
+            ItemKind::Protocol(protocol) => {
                 let (id, ett) = (ids::protocol(protocol), ids::protocol_ett(protocol));
                 (id, ett, Kind::Node)
             }
-            What::Field(field) => (ids::field(field), ids::field_ett(field), field.def().kind),
+            ItemKind::Field(field) => (ids::field(field), ids::field_ett(field), field.def().kind),
         };
         // SAFETY: as in `step`.
         let added = unsafe {
@@ -299,8 +301,8 @@ impl Pen<'_> {
     ///
     /// # Safety
     /// To be called while the packet is being dissected whose tree and octets `self` holds.
-    unsafe fn found(&mut self, rule: Rule, at: At) {
-        let (start, len) = self.clamp(at);
+    unsafe fn found(&mut self, rule: Rule, range: Range) {
+        let (start, len) = self.clamp(range);
         let severity = match rule.info().severity {
             Severity::Error => c"error",
             Severity::Warning => c"warning",
@@ -349,7 +351,7 @@ impl Pen<'_> {
         let (node, start) = match anchor {
             Anchor::Root => return root,
             // SAFETY: passed on.
-            Anchor::Aside => return unsafe { aside(root) },
+            Anchor::BelowTopLevel => return unsafe { aside(root) },
             Anchor::At(node, start) => (node, start),
         };
         if root.is_null() {
@@ -367,7 +369,7 @@ impl Pen<'_> {
                 self.missed = true;
                 return root;
             }
-            if node.is_beside() {
+            if node.is_sibling() {
                 (*found).parent
             } else {
                 found
@@ -431,7 +433,7 @@ unsafe fn set_mark(item: *mut sys::proto_item, mark: Mark) {
     unsafe {
         match mark {
             // `add` has already resolved the last two.
-            Mark::Plain | Mark::Known(..) | Mark::Behind(..) => {}
+            Mark::Plain | Mark::ShownByWireshark(..) | Mark::AfterWiresharkItem(..) => {}
             Mark::Generated => set_flag(item, sys::FI_GENERATED),
             Mark::Hidden => set_flag(item, sys::FI_HIDDEN),
         }
@@ -450,7 +452,8 @@ unsafe fn is_shown(root: *mut sys::proto_tree) -> bool {
     }
 }
 
-/// Returns the position for items that are not a layer of the packet: see [`Anchor::Aside`].
+/// Returns the position for items that are not a layer of the packet: see
+/// [`Anchor::BelowTopLevel`].
 ///
 /// # Safety
 /// `root` is null or a live tree.

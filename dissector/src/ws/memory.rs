@@ -3,7 +3,7 @@
 
 use super::packet::{Packet, Tvb};
 use super::{PerFile, compat, preferences};
-use crate::memory::{Context, Limits, Memory, Seen};
+use crate::memory::{Context, FrameInfo, Limits, Memory};
 use fcn_observe::FlowKey;
 use fcn_observe::correlator::Notice;
 use fcn_observe::sightings::Place;
@@ -19,11 +19,11 @@ pub fn is_on() -> bool {
 
 /// Returns number, time and capture point of the frame if it is dissected for the first time and
 /// frames are remembered.
-pub fn first_visit(tvb: Tvb<'_>, packet: Packet<'_>) -> Option<Seen> {
-    (is_on() && !packet.is_visited()).then(|| Seen {
+pub fn first_visit(tvb: Tvb<'_>, packet: Packet<'_>) -> Option<FrameInfo> {
+    (is_on() && !packet.is_visited()).then(|| FrameInfo {
         frame: packet.number(),
         at: packet.time(),
-        place: place(tvb, packet),
+        capture_point: place(tvb, packet),
     })
 }
 
@@ -38,13 +38,13 @@ fn place(tvb: Tvb<'_>, packet: Packet<'_>) -> Place {
 }
 
 /// Processes a notification.
-pub fn notified(seen: Seen, notice: &Notice<'_>) {
-    with(|memory| memory.notified(seen, notice));
+pub fn notification(info: FrameInfo, notice: &Notice<'_>) {
+    with(|memory| memory.notification(info, notice));
 }
 
 /// Processes a packet that is not a notification.
-pub fn passed(seen: Seen, frame: &Frame<'_>) {
-    with(|memory| memory.passed(seen, frame));
+pub fn packet(info: FrameInfo, frame: &Frame<'_>) {
+    with(|memory| memory.packet(info, frame));
 }
 
 /// Applies `work` to the memory. Calls no C: for use within [`guard`](super::guard).
@@ -81,15 +81,15 @@ mod tests {
 
     #[test]
     fn memory_works_after_a_panic() {
-        let seen = Seen {
+        let info = FrameInfo {
             frame: 1,
             at: Some(1),
-            place: Place::default(),
+            capture_point: Place::default(),
         };
         assert!(guard(|| with(|_| panic!("on purpose"))).is_none());
         let profile = fcn_wire::Profile::DEFAULT;
         let frame = Frame::parse(&[], 0, LinkType::Ethernet, &profile);
-        assert!(guard(|| passed(seen, &frame)).is_some());
+        assert!(guard(|| packet(info, &frame)).is_some());
         assert_eq!(guard(|| context(1)), Some(None));
     }
 }

@@ -3,11 +3,11 @@
 
 use super::draw::{draw, plan};
 use super::handles;
+use super::note::{Note, NoteKind, readable_octets};
 use super::packet::{Call, Tree};
-use super::seen::{Note, NoteKind, readable_octets};
 use super::{guard, notes};
 use crate::names::P;
-use crate::show::{self, PayloadAt, Scene, Shown};
+use crate::show::{self, MessageResult, PayloadAt, Source};
 use core::ffi::c_int;
 use fcn_wire::{Claim, Profile};
 
@@ -78,13 +78,17 @@ pub fn show_broken<'p>(call: Call<'p>, seen: &Note<'p>, protocol: P) {
 
 /// Shows the message of `protocol` that is to be dissected, and names it in the columns. Returns
 /// the tree that it leaves open.
-fn show_message<'p>(call: Call<'p>, protocol: P, profile: &Profile) -> Option<(Tree<'p>, Shown)> {
+fn show_message<'p>(
+    call: Call<'p>,
+    protocol: P,
+    profile: &Profile,
+) -> Option<(Tree<'p>, MessageResult)> {
     let Call {
         packet, tvb, tree, ..
     } = call;
     let (ds, place) = PayloadAt::from_call(call);
     let (bytes, wire_len) = readable_octets(packet, ds, &place);
-    let scene = Scene {
+    let source = Source {
         bytes,
         wire_len,
         profile,
@@ -92,9 +96,9 @@ fn show_message<'p>(call: Call<'p>, protocol: P, profile: &Profile) -> Option<(T
         quoted: packet.is_quoted(),
         link: packet.link_of(ds),
     };
-    let (plan, shown) = plan(packet, scene.quoted, |plan| match protocol {
-        P::WanFcn => show::wan_fcn(plan, &scene, &place),
-        _ => show::proxy_cn(plan, &scene, &place),
+    let (plan, shown) = plan(packet, source.quoted, |plan| match protocol {
+        P::WanFcn => show::wan_fcn(plan, &source, &place),
+        _ => show::proxy_cn(plan, &source, &place),
     })?;
     packet.set_columns(protocol, &shown.info);
     Some((draw(packet, tree, tvb, plan), shown))

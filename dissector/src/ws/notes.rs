@@ -16,7 +16,7 @@ const MAX_NOTES: usize = 16;
 ///
 /// # Safety
 /// No other type has the same protocol.
-pub unsafe trait Noted: Copy {
+pub unsafe trait NoteType: Copy {
     /// Protocol that it is stored under.
     const PROTOCOL: P;
 }
@@ -47,20 +47,20 @@ impl<'p, T: Copy> Notes<'p, T> {
 }
 
 /// Last packet that has notes: no other packet need be queried.
-static NOTED: AtomicPtr<sys::packet_info> = AtomicPtr::new(ptr::null_mut());
+static LAST_NOTED_PACKET: AtomicPtr<sys::packet_info> = AtomicPtr::new(ptr::null_mut());
 
 /// Returns true if there may be notes about this packet.
 pub fn any(packet: Packet<'_>) -> bool {
-    NOTED.load(Ordering::Relaxed) == packet.0
+    LAST_NOTED_PACKET.load(Ordering::Relaxed) == packet.0
 }
 
 /// Ends the work on the packet: the next one may have the same address.
 pub fn done() {
-    NOTED.store(ptr::null_mut(), Ordering::Relaxed);
+    LAST_NOTED_PACKET.store(ptr::null_mut(), Ordering::Relaxed);
 }
 
 /// Returns the packet's notes of this type.
-pub fn for_packet<'p, T: Noted>(packet: Packet<'p>) -> Option<&'p Notes<'p, T>> {
+pub fn for_packet<'p, T: NoteType>(packet: Packet<'p>) -> Option<&'p Notes<'p, T>> {
     let pinfo = packet.0;
     // SAFETY: the packet is live; only `note` stores under this protocol and key, in the packet's
     // pool, and only one type.
@@ -72,7 +72,7 @@ pub fn for_packet<'p, T: Noted>(packet: Packet<'p>) -> Option<&'p Notes<'p, T>> 
 }
 
 /// Stores a note, and returns a reference to it; `None` if there are too many.
-pub fn note<'p, T: Noted>(packet: Packet<'p>, new: T) -> Option<&'p Cell<T>> {
+pub fn note<'p, T: NoteType>(packet: Packet<'p>, new: T) -> Option<&'p Cell<T>> {
     let entry = |note| {
         let (note, next) = (Cell::new(note), Cell::new(None));
         &*packet.scratch(1)[0].write(Entry { note, next })
@@ -90,7 +90,7 @@ pub fn note<'p, T: Noted>(packet: Packet<'p>, new: T) -> Option<&'p Cell<T>> {
         unsafe {
             sys::p_add_proto_data((*pinfo).pool, pinfo, id, 0, ptr::from_mut(notes).cast());
         }
-        NOTED.store(pinfo, Ordering::Relaxed);
+        LAST_NOTED_PACKET.store(pinfo, Ordering::Relaxed);
         return Some(&first.note);
     };
     if notes.len.get() == MAX_NOTES {

@@ -3,16 +3,16 @@
 
 use super::draw::{Drawing, add_protocol, draw, plan};
 use super::messages::show_broken;
+use super::note::{Note, NoteKind};
 use super::notes::{self, Notes};
 use super::packet::{Call, Packet, Tree, Wanted};
-use super::seen::{Note, NoteKind};
 use super::wrappers::take_plain;
 use super::{guard, ids, memory, routing, taps};
-use crate::locate::Known;
+use crate::locate::HeaderKind;
 use crate::memory::Context;
 use crate::names::P;
-use crate::plan::{Mark, Op, Plan, at};
-use crate::show::{self, Notified, OptionNoted, PayloadAt, Record};
+use crate::plan::{Mark, Op, Plan, range};
+use crate::show::{self, Notified, OptionPresence, PayloadAt, Record};
 use core::ffi::c_int;
 use fcn_observe::Class;
 use fcn_observe::broken::Broken;
@@ -48,7 +48,7 @@ pub fn post(call: Call<'_>) -> c_int {
             NoteKind::Options {
                 hop_by_hop,
                 fast: true,
-            } if seen.quoted => say_quotation(packet, &seen, hop_by_hop),
+            } if seen.quoted => append_quotation(packet, &seen, hop_by_hop),
             _ => {}
         }
     }
@@ -104,10 +104,10 @@ pub fn post(call: Call<'_>) -> c_int {
 }
 
 /// Appends to the Info column that the packet quotes a Fast CNP.
-fn say_quotation<'p>(packet: Packet<'p>, seen: &Note<'p>, hop_by_hop: bool) {
+fn append_quotation<'p>(packet: Packet<'p>, seen: &Note<'p>, hop_by_hop: bool) {
     let profile = seen.profile(packet);
     let place = seen.options_at(packet, hop_by_hop);
-    if let Some(Some(text)) = guard(|| show::quotation(&seen.scene(packet, &profile), &place)) {
+    if let Some(Some(text)) = guard(|| show::quotation(&seen.source(packet, &profile), &place)) {
         packet.append_info(text.as_c_str());
     }
 }
@@ -119,15 +119,15 @@ fn broken<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Broken> {
         _ if seen.quoted => return None,
         NoteKind::Roce if !seen.is_any_cnp() => return None,
         NoteKind::Broken(_) if !packet.is_plain_udp() => return None,
-        NoteKind::Options { fast: true, .. } => (Known::ExtensionHeader, seen.at.start),
+        NoteKind::Options { fast: true, .. } => (HeaderKind::ExtensionHeader, seen.at.start),
         NoteKind::Options { .. } | NoteKind::MacControl | NoteKind::Void => return None,
         NoteKind::Roce | NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) => {
-            (Known::Udp, seen.at.start.checked_sub(UDP_HEADER_LEN)?)
+            (HeaderKind::Udp, seen.at.start.checked_sub(UDP_HEADER_LEN)?)
         }
     };
     let profile = seen.profile(packet);
     let (source, _) = seen.at.addresses?;
-    guard(|| show::broken(&seen.scene(packet, &profile), place, known, source)).flatten()
+    guard(|| show::broken(&seen.source(packet, &profile), place, known, source)).flatten()
 }
 
 /// Returns the content of a note, if it is a notification and not the quotation of one.
@@ -147,7 +147,7 @@ fn gist<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Notification> {
             let rest = option.ds.bytes().get(option.at.start..)?;
             rest.get(..option.at.captured)
         });
-    guard(|| show::gist(&seen.scene(packet, &profile), &seen.at, options)).flatten()
+    guard(|| show::gist(&seen.source(packet, &profile), &seen.at, options)).flatten()
 }
 
 /// Passes the frame to the memory, for its innermost message, if it is dissected for the first
@@ -159,18 +159,18 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
     };
     let inner = seen.ds.bytes();
     let profile = seen.profile(packet);
-    let scene = seen.scene(packet, &profile);
+    let source = seen.source(packet, &profile);
     // From the link layer on, tunnels and their labels can be read as well.
     let link = (packet.link_type()).filter(|_| call.tvb.source().0 == seen.ds);
     let with_frame = |work: &mut dyn FnMut(&Frame<'_>)| {
         if let Some(link) = link {
             let mut whole = Frame::empty(&profile);
-            whole.reparse(inner, scene.wire_len, link);
+            whole.reparse(inner, source.wire_len, link);
             if whole.datagram().map(Datagram::payload_at) == Some(seen.at.start) {
                 return work(&whole);
             }
         }
-        if let Some(frame) = show::frame(&scene, &seen.at) {
+        if let Some(frame) = show::frame(&source, &seen.at) {
             work(&frame);
         }
     };
@@ -194,10 +194,10 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
                 class,
                 signs,
             };
-            memory::notified(visit, &notice);
+            memory::notification(visit, &notice);
         });
     } else if seen.kind == NoteKind::Roce {
-        guard(|| with_frame(&mut |frame| memory::passed(visit, frame)));
+        guard(|| with_frame(&mut |frame| memory::packet(visit, frame)));
     }
 }
 
@@ -224,7 +224,7 @@ fn add_plan<'p>(
 /// Adds the items that are the same for every kind of notification.
 fn add_summary<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>, notified: &Notified) {
     add_plan(packet, tree, seen, |plan| {
-        show::summary(plan, notified, at(seen.at.start, seen.at.captured));
+        show::summary(plan, notified, range(seen.at.start, seen.at.captured));
         match memory::context(packet.number()) {
             Some(Context::Notice(notice, outcome)) => {
                 show::context::notice(plan, &notice, &outcome, seen.at.start);
@@ -286,28 +286,28 @@ fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>) {
     }
     let profile = seen.profile(packet);
     let fast = match seen.kind {
-        NoteKind::Roce => seen.option_noted(packet),
-        _ => OptionNoted::No,
+        NoteKind::Roce => seen.option_presence(packet),
+        _ => OptionPresence::No,
     };
     let destination = packet.mac_destination();
     let plan = add_plan(packet, tree, seen, |plan| {
-        let scene = seen.scene(packet, &profile);
+        let source = seen.source(packet, &profile);
         match seen.kind {
-            NoteKind::Roce => show::roce(plan, &scene, &seen.roce_at(fast)),
+            NoteKind::Roce => show::roce(plan, &source, &seen.roce_at(fast)),
             NoteKind::Options { hop_by_hop, .. } => {
                 let place = seen.options_at(packet, hop_by_hop);
-                show::options(plan, &scene, &place);
+                show::options(plan, &source, &place);
             }
             NoteKind::MacControl => {
-                show::mac_control(plan, &scene, &seen.at, destination);
+                show::mac_control(plan, &source, &seen.at, destination);
             }
             // Shown already, except for the headers around them.
             NoteKind::Proxy | NoteKind::Wan | NoteKind::Broken(_) => {
-                show::around(plan, &scene, &seen.at);
+                show::around(plan, &source, &seen.at);
             }
             NoteKind::Void => {}
         }
-        plan.say_left_out(at(seen.at.start, 0));
+        plan.add_omitted_count(range(seen.at.start, 0));
     });
     // The Info text of a CNP always contains this; for data, the ICRC is computed only if details
     // are wanted.

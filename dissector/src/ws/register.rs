@@ -22,7 +22,7 @@ use fcn_wire::profile::VXLAN_PORT;
 use std::ffi::CString;
 
 /// Returns a text that lives as long as Wireshark runs.
-fn forever(text: &str) -> *const c_char {
+fn leaked_text(text: &str) -> *const c_char {
     match CString::new(text) {
         Ok(text) => text.into_raw(),
         Err(_) => c"".as_ptr(),
@@ -44,7 +44,11 @@ unsafe extern "C" fn protocols() {
         let def = p.def();
         // SAFETY: three texts that live forever.
         let id = unsafe {
-            sys::proto_register_protocol(forever(def.name), forever(def.short), forever(def.filter))
+            sys::proto_register_protocol(
+                leaked_text(def.name),
+                leaked_text(def.short),
+                leaked_text(def.filter),
+            )
         };
         PROTOCOL_IDS[*p as usize].store(id, Ordering::Relaxed);
     }
@@ -69,8 +73,8 @@ fn register_fields(protocol_of: P) {
             // SAFETY: all zeros is a valid value of this C structure; the relevant fields are set
             // below.
             let mut info: sys::header_field_info = unsafe { core::mem::zeroed() };
-            info.name = forever(def.name);
-            info.abbrev = forever(def.filter);
+            info.name = leaked_text(def.name);
+            info.abbrev = leaked_text(def.filter);
             info.type_ = type_;
             info.display = display;
             info.strings = value_strings(def);
@@ -136,7 +140,7 @@ fn value_strings(def: &Field) -> *const c_void {
         .iter()
         .map(|(value, text)| sys::value_string {
             value: *value,
-            strptr: forever(text),
+            strptr: leaked_text(text),
         })
         .collect();
     strings.push(sys::value_string {
@@ -152,19 +156,19 @@ fn register_experts(protocol_of: P) {
         .filter(|rule| expert_protocol(**rule) == protocol_of)
         .map(|rule| {
             let info = rule.info();
-            RULE_IDS[*rule as usize].store(forever(info.id).cast_mut(), Ordering::Relaxed);
+            RULE_IDS[*rule as usize].store(leaked_text(info.id).cast_mut(), Ordering::Relaxed);
             // SAFETY: all zeros is a valid value of this C structure; the relevant fields are set
             // below.
             let mut record: sys::ei_register_info = unsafe { core::mem::zeroed() };
             record.ids = expert(*rule);
-            record.eiinfo.name = forever(&rule.filter_name());
+            record.eiinfo.name = leaked_text(&rule.filter_name());
             record.eiinfo.group = group(*rule) as c_int;
             record.eiinfo.severity = match info.severity {
                 Severity::Note => sys::PI_NOTE,
                 Severity::Warning => sys::PI_WARN,
                 Severity::Error => sys::PI_ERROR,
             } as c_int;
-            record.eiinfo.summary = forever(&format!("{} [{}]", info.text, info.section));
+            record.eiinfo.summary = leaked_text(&format!("{} [{}]", info.text, info.section));
             record.eiinfo.hf_info.hfinfo.type_ = sys::FT_NONE;
             record.eiinfo.hf_info.hfinfo.id = -1;
             record.eiinfo.hf_info.hfinfo.same_name_prev_id = -1;
@@ -212,7 +216,7 @@ unsafe extern "C" fn handoff() {
             callback!(messages::dissect, P::WanFcn),
         ]) {
             let handle = sys::create_dissector_handle(Some(dissector), protocol(port.protocol));
-            let number = forever(&port.default.to_string());
+            let number = leaked_text(&port.default.to_string());
             sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), number, handle);
             port.handle.store(handle, Ordering::Relaxed);
         }

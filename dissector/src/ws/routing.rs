@@ -9,7 +9,7 @@
 
 use super::draw::{draw, plan};
 use super::handles::{Wrapped, wrappers};
-use super::notes::{self, Noted};
+use super::notes::{self, NoteType};
 use super::packet::{Call, Packet, Tree, Tvb, Wanted};
 use super::{PerFile, compat, guard, ids, memory, preferences, sys};
 use crate::names::P;
@@ -24,7 +24,7 @@ use std::net::IpAddr;
 
 /// A message that a wrapper received.
 #[derive(Clone, Copy)]
-struct Seen<'p> {
+struct RoutingNote<'p> {
     protocol: Protocol,
     /// Data source, and the message's position in it.
     ds: Tvb<'p>,
@@ -34,7 +34,7 @@ struct Seen<'p> {
 }
 
 // SAFETY: nothing else is noted under this protocol.
-unsafe impl Noted for Seen<'_> {
+unsafe impl NoteType for RoutingNote<'_> {
     const PROTOCOL: P = P::Pnc;
 }
 
@@ -77,7 +77,7 @@ fn learn(frame: u32, seen: (Protocol, usize), bytes: &[u8], ends: Option<(IpAddr
 }
 
 /// Returns the message that is being dissected, if it can advertise prefixes.
-fn seen<'p>(call: Call<'p>, which: impl Fn(&[u8]) -> Option<Protocol>) -> Option<Seen<'p>> {
+fn seen<'p>(call: Call<'p>, which: impl Fn(&[u8]) -> Option<Protocol>) -> Option<RoutingNote<'p>> {
     // The quotation in an error is only the beginning of a message, and not an advertisement.
     if call.packet.is_quoted() {
         return None;
@@ -88,7 +88,7 @@ fn seen<'p>(call: Call<'p>, which: impl Fn(&[u8]) -> Option<Protocol>) -> Option
     if let Some(visit) = memory::first_visit(call.tvb, call.packet) {
         guard(|| learn(visit.frame, (protocol, at.start), here, at.addresses));
     }
-    Some(Seen {
+    Some(RoutingNote {
         protocol,
         ds,
         at,
@@ -104,7 +104,7 @@ fn pass(call: Call<'_>, wrapped: &Wrapped, which: impl Fn(&[u8]) -> Option<Proto
     if done == 0
         && let Some(noted) = noted
     {
-        noted.set(Seen {
+        noted.set(RoutingNote {
             refused: true,
             ..noted.get()
         });
@@ -145,7 +145,7 @@ fn before_bgp(call: Call<'_>, wrapped: &Wrapped) -> c_int {
 
 /// Adds items for the wrappers' notes to the finished tree.
 pub fn post<'p>(packet: Packet<'p>, tree: Tree<'p>) {
-    let Some(all) = notes::for_packet::<Seen<'_>>(packet) else {
+    let Some(all) = notes::for_packet::<RoutingNote<'_>>(packet) else {
         return;
     };
     // SAFETY: a query by the number that Wireshark assigned.
@@ -171,13 +171,13 @@ pub fn post<'p>(packet: Packet<'p>, tree: Tree<'p>) {
 }
 
 /// Adds the items for one message.
-fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Seen<'p>, profile: &Profile) {
+fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, note: &RoutingNote<'p>, profile: &Profile) {
     let frame = packet.number();
     let known = guard(|| {
         let learned = LEARNED.locked();
         let learned = learned.as_ref().filter(|_| memory::is_on())?;
-        let session = seen.at.addresses.map(|ends| learned.routing.session(ends));
-        let not_kept = learned.not_kept.get(&(frame, seen.at.start));
+        let session = note.at.addresses.map(|ends| learned.routing.session(ends));
+        let not_kept = learned.not_kept.get(&(frame, note.at.start));
         let mut lacking = [0; MAX_LACKING];
         let all = not_kept.map_or(&[][..], |all| all);
         for (to, from) in lacking.iter_mut().zip(all) {
@@ -194,11 +194,11 @@ fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Seen<'p>, profile: &Profil
         captured,
         reported,
         ..
-    } = seen.at;
-    let whole = seen.ds.bytes();
+    } = note.at;
+    let whole = note.ds.bytes();
     let end = (start + captured).min(whole.len());
     let message = Routing {
-        protocol: seen.protocol,
+        protocol: note.protocol,
         bytes: whole.get(start..end).unwrap_or_default(),
         start,
         wire_len: reported,
@@ -207,6 +207,6 @@ fn add<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Seen<'p>, profile: &Profil
         profile,
     };
     if let Some((plan, ())) = plan(packet, false, |plan| pnc::routing(plan, &message)) {
-        draw(packet, tree, seen.ds, plan);
+        draw(packet, tree, note.ds, plan);
     }
 }

@@ -3,8 +3,8 @@
 //! items to the tree.
 
 use super::handles::{self, Wrapped, wrappers};
+use super::note::{Note, NoteKind};
 use super::packet::{Call, Packet};
-use super::seen::{Note, NoteKind};
 use super::{guard, ids, memory, notes, preferences};
 use crate::names::P;
 use crate::show::{self, PayloadAt};
@@ -26,7 +26,7 @@ wrappers! {
 
 /// A data packet in its frame.
 #[derive(Clone, Copy)]
-struct Plain {
+struct UnnotedPacket {
     frame: u32,
     at: PayloadAt,
     port: u16,
@@ -35,7 +35,7 @@ struct Plain {
 thread_local! {
     /// Last data packet: most frames contain only one, and nothing of it is shown. A note in the
     /// packet's pool would cost more than everything else.
-    static PLAIN: Cell<Option<Plain>> = const { Cell::new(None) };
+    static PLAIN: Cell<Option<UnnotedPacket>> = const { Cell::new(None) };
 }
 
 /// Returns true if a RoCEv2 packet only needs to be remembered: it is not a CNP, nothing displays
@@ -68,20 +68,20 @@ fn before_roce(call: Call<'_>, wrapped: &Wrapped) -> c_int {
     let (packet, (from, port)) = (call.packet, call.packet.ports());
     if port != packet.matched() {
         // RoCEv2 is sent *to* the port.
-        return leave(call, wrapped, port);
+        return dispatch_other(call, wrapped, port);
     }
     if packet.is_by_udp_lite() {
-        return leave(call, wrapped, from);
+        return dispatch_other(call, wrapped, from);
     }
     let new = Note::new(call, NoteKind::Roce, port as u16);
     if must_prove_roce(from as u16, new.port) && !is_roce(packet, &new) {
-        return leave(call, wrapped, from);
+        return dispatch_other(call, wrapped, from);
     }
     let mut noted = None;
     if !is_plain(call, &new) {
         noted = notes::note(packet, new);
     } else if memory::is_on() {
-        PLAIN.set(Some(Plain {
+        PLAIN.set(Some(UnnotedPacket {
             frame: packet.number(),
             at: new.at,
             port: new.port,
@@ -107,7 +107,7 @@ fn before_roce(call: Call<'_>, wrapped: &Wrapped) -> c_int {
 /// Passes a packet that is not RoCEv2 to the dissector that would have it without this plugin:
 /// Wireshark would have tried the dissector of the other port before InfiniBand, or tries it
 /// afterwards.
-fn leave(call: Call<'_>, wrapped: &Wrapped, other: u32) -> c_int {
+fn dispatch_other(call: Call<'_>, wrapped: &Wrapped, other: u32) -> c_int {
     if handles::comes_first(other, call.packet.matched()) {
         let done = call.try_udp_port(other);
         if done != 0 {
@@ -119,9 +119,9 @@ fn leave(call: Call<'_>, wrapped: &Wrapped, other: u32) -> c_int {
 
 /// Returns true if a packet whose source port belongs to another protocol proves to be RoCEv2.
 fn is_roce<'p>(packet: Packet<'p>, seen: &Note<'p>) -> bool {
-    let place = seen.roce_at(seen.option_noted(packet));
+    let place = seen.roce_at(seen.option_presence(packet));
     let profile = preferences::profile_at(P::Roce, seen.port);
-    guard(|| show::is_roce(&seen.scene(packet, &profile), &place)).unwrap_or(false)
+    guard(|| show::is_roce(&seen.source(packet, &profile), &place)).unwrap_or(false)
 }
 
 fn before_destination_options(call: Call<'_>, wrapped: &Wrapped) -> c_int {
@@ -141,7 +141,7 @@ fn note_options(call: Call<'_>, hop_by_hop: bool) {
     let found = guard(|| {
         let len = (usize::from(*here.get(1)?) + 1) * 8;
         let header = &here[..len.min(here.len())];
-        Some((show::has_ours(header, &profile), header.len()))
+        Some((show::has_known_options(header, &profile), header.len()))
     });
     if let Some(Some(((true, fast), len))) = found {
         let mut new = Note::new(call, NoteKind::Options { hop_by_hop, fast }, 0);

@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// NIC is queried for each queue pair.
 const SELDOM: u32 = 10;
 /// Interval at which the end of the run is checked.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time in which all packets captured up to a moment have arrived.
 const MAX_DELIVERY_DELAY: Duration = Duration::from_millis(60);
 /// Maximum number of processes examined.
@@ -127,7 +127,7 @@ impl Reader {
 /// Waits until the run is over.
 pub fn wait(over: impl Fn() -> bool) {
     while !over() {
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 

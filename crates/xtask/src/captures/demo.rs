@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::ensure;
 
 use super::Generator;
-use crate::failure::{Outcome, Todo};
+use crate::failure::{Advice, Outcome};
 use crate::tshark::TempDir;
 use crate::{cargo, process};
 
@@ -59,5 +59,5 @@ pub fn check(generator: &Generator) -> Outcome {
         );
         Ok(())
     };
-    checked().todo("where the change is meant, `cargo xtask captures` writes it anew")
+    checked().advise("where the change is meant, `cargo xtask captures` writes it anew")
 }

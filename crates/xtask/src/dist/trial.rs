@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use tempfile::TempDir;
 
-use crate::failure::{Outcome, Todo};
+use crate::failure::{Advice, Outcome};
 use crate::matrix::release::RELEASES;
 use crate::report::heading;
 use crate::{apt, process};
@@ -36,7 +36,7 @@ fn fresh(suite: &str) -> Outcome<TempDir> {
         .arg(suite)
         .arg(folder.path())
         .arg(apt::mirror()?);
-    process::stdout(&mut debootstrap).todo("run this as root")?;
+    process::stdout(&mut debootstrap).advise("run this as root")?;
     Ok(folder)
 }
 

@@ -70,7 +70,7 @@ const ENDING: Duration = Duration::from_secs(10);
 /// Seconds that roles outlast the senders if nothing ends them, because this process was killed.
 const LONGER: u32 = 60;
 /// Polling interval.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Options that enable the draft mechanisms, which are off by default.
 const ENABLE: [&str; 3] = ["--enable-fast-cnp", "--enable-proxy", "--enable-wan-fcn"];
 /// Filter for notifications, in tshark.
@@ -397,7 +397,7 @@ impl<'a> Lab<'a> {
                 let said = fs_err::read_to_string(self.folder.join("dumpcap.log"))?;
                 bail!("dumpcap does not capture:{}", process::tail(&said, 4));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Ok(running)
     }
@@ -445,7 +445,7 @@ impl<'a> Lab<'a> {
             if over {
                 break;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         let Some(mut watching) = watching else {
             bail!("no flow begins anywhere in {}", self.name);
@@ -526,7 +526,7 @@ impl<'a> Lab<'a> {
             if node.child.try_wait()?.is_some() || since.elapsed() > PATIENCE {
                 bail!("{} cannot be played{}", node.node, log_end(&node.log));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -611,7 +611,7 @@ fn wait_for(child: &mut Child, most: Duration) {
     let since = Instant::now();
     while since.elapsed() < most {
         match child.try_wait() {
-            Ok(None) => std::thread::sleep(LOOK),
+            Ok(None) => std::thread::sleep(POLL_INTERVAL),
             _ => return,
         }
     }

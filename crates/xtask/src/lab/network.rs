@@ -74,14 +74,14 @@ pub struct Network {
     cables: Vec<Cable>,
     /// Index of the cable that carries the notifications to the first flow's sender.
     watched: usize,
-    made: Made,
+    namespaces: Namespaces,
 }
 
 /// Namespaces that were created.
 #[derive(Debug, Default)]
-struct Made(Vec<String>);
+struct Namespaces(Vec<String>);
 
-impl Drop for Made {
+impl Drop for Namespaces {
     fn drop(&mut self) {
         for name in &self.0 {
             remove(name);
@@ -89,7 +89,7 @@ impl Drop for Made {
     }
 }
 
-impl Made {
+impl Namespaces {
     fn add(&mut self, name: &str) -> Outcome<String> {
         let name = format!("{PREFIX}-{}-{name}", std::process::id());
         ip(&["netns", "add", &name])?;
@@ -115,8 +115,8 @@ impl Network {
             "there is more than one way between nodes, on which what nobody knows would go round for ever\n  \
              what to do: choose a scenario whose network is a tree"
         );
-        let mut made = Made::default();
-        let cables = made.add("cables")?;
+        let mut namespaces = Namespaces::default();
+        let cables = namespaces.add("cables")?;
         let mut nodes = Vec::new();
         let mut macs = Vec::new();
         for node in &described_nodes {
@@ -128,7 +128,7 @@ impl Network {
                 .into_iter()
                 .filter_map(|key| text(key)?.parse().ok());
             nodes.push(Node {
-                namespace: made.add(&name)?,
+                namespace: namespaces.add(&name)?,
                 addresses: addresses.collect(),
                 role: role(&roles).to_owned(),
                 begins: roles.contains(&"sender"),
@@ -141,7 +141,7 @@ impl Network {
             nodes,
             cables: Vec::new(),
             watched: 0,
-            made,
+            namespaces,
         };
         let mut taken = BTreeSet::new();
         let mut ends = Vec::new();
@@ -231,7 +231,7 @@ impl Network {
     /// Returns a command that runs a program at the cables. Nodes have precedence over other
     /// programs, and a program loses what it does not capture in time.
     pub fn at_cables(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = inside(self.made.0.first().map_or("", String::as_str), "nice");
+        let mut command = inside(self.namespaces.0.first().map_or("", String::as_str), "nice");
         command.args(["-n", "-15"]).arg(program);
         command
     }

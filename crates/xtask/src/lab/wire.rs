@@ -81,16 +81,16 @@ struct Data {
 
 /// A notification on a cable. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct Notified {
     at: u64,
     cable: usize,
 }
 
 /// Packets of one flow, and notifications about it.
 #[derive(Debug, Default)]
-struct Passed {
+struct FlowTraffic {
     data: Vec<Data>,
-    told: BTreeMap<(Kind, IpAddr), Vec<Told>>,
+    notified: BTreeMap<(Kind, IpAddr), Vec<Notified>>,
 }
 
 /// A notification, from its cause to the sender. Times are in nanoseconds.
@@ -104,14 +104,14 @@ struct Loop {
     /// Time when the notification passed the first cable.
     said: u64,
     /// Time when it passed the sender's cable.
-    told: u64,
+    notified: u64,
 }
 
 /// Traffic on the links.
 #[derive(Debug)]
 pub struct Wire {
     flows: Vec<Flow>,
-    passed: Vec<Passed>,
+    traffic: Vec<FlowTraffic>,
     loops: Vec<Loop>,
     /// Number of packets missing from the capture, if known; causes are unknown unless it is 0.
     missed: Option<u64>,
@@ -131,7 +131,7 @@ impl Wire {
         speed: f64,
     ) -> Self {
         let profile = Profile::default();
-        let mut passed: Vec<Passed> = flows.iter().map(|_| Passed::default()).collect();
+        let mut traffic: Vec<FlowTraffic> = flows.iter().map(|_| FlowTraffic::default()).collect();
         let mut translated = false;
         let packets = capture.packets.iter().filter(|p| p.link == ETHERNET);
         for packet in packets {
@@ -141,9 +141,9 @@ impl Wire {
             if let Some(said) = Notification::from_frame(&frame) {
                 translated |= matches!(said.kind, Kind::ProxyCn | Kind::WanFcn);
                 if let Some(flow) = flows.iter().position(|flow| flow.is_about(&said)) {
-                    let told = &mut passed[flow].told;
-                    let told = told.entry((said.kind, said.notifier)).or_default();
-                    told.push(Told { at, cable });
+                    let notified = &mut traffic[flow].notified;
+                    let told = notified.entry((said.kind, said.notifier)).or_default();
+                    told.push(Notified { at, cable });
                 }
                 continue;
             }
@@ -156,7 +156,7 @@ impl Wire {
                     && (flow.sender, flow.receiver) == (ip.source, ip.destination)
             };
             if let Some(flow) = flows.iter().position(is_of) {
-                passed[flow].data.push(Data {
+                traffic[flow].data.push(Data {
                     at,
                     cable,
                     psn: bth.psn(),
@@ -166,22 +166,22 @@ impl Wire {
             }
         }
         // Each cable is captured by a thread of its own.
-        for flow in &mut passed {
+        for flow in &mut traffic {
             flow.data.sort_by_key(|data| data.at);
-            flow.told
+            flow.notified
                 .values_mut()
                 .for_each(|told| told.sort_by_key(|told| told.at));
         }
         let mut loops = Vec::new();
-        for (index, (flow, passed)) in flows.iter().zip(&passed).enumerate() {
+        for (index, (flow, passed)) in flows.iter().zip(&traffic).enumerate() {
             if !translated && missed == Some(0) {
                 loops.extend(passed.loops(index, flow, cables, speed));
             }
         }
-        loops.sort_by_key(|round| round.told);
+        loops.sort_by_key(|round| round.notified);
         Self {
             flows,
-            passed,
+            traffic,
             loops,
             missed,
             translated,
@@ -191,13 +191,18 @@ impl Wire {
 
     /// Returns a text about the first events; `name` returns the names of nodes by address.
     pub fn first(&self, name: impl Fn(IpAddr) -> String) -> String {
-        let begins = |flow: &Passed| flow.data.first().map(|data| data.at);
-        let Some(start) = self.passed.iter().filter_map(begins).min() else {
+        let begins = |flow: &FlowTraffic| flow.data.first().map(|data| data.at);
+        let Some(start) = self.traffic.iter().filter_map(begins).min() else {
             return "no data packet was captured\n".to_owned();
         };
         // The time when all flows have begun, if the capture covers it: before, there may be no
         // significant congestion.
-        let last = self.passed.iter().filter_map(begins).max().unwrap_or(start);
+        let last = self
+            .traffic
+            .iter()
+            .filter_map(begins)
+            .max()
+            .unwrap_or(start);
         let all_there = self.loops.iter().find(|round| round.met >= last);
         let Some(first) = all_there.or(self.loops.first()) else {
             return match (self.missed, self.translated) {
@@ -215,7 +220,7 @@ impl Wire {
             let ms = at.saturating_sub(start) as f64 / 1e6;
             let _ = writeln!(text, "{ms:>9.2} ms  {what}");
         };
-        let begun = self.flows.iter().zip(self.passed.iter().map(begins));
+        let begun = self.flows.iter().zip(self.traffic.iter().map(begins));
         let mut begun: Vec<_> = begun.collect();
         begun.sort_by_key(|(_, at)| *at);
         for (flow, at) in begun {
@@ -235,17 +240,17 @@ impl Wire {
             first.said,
             format!("{notifier} sends a {} about it", first.kind),
         );
-        let took = micros(first.told - first.met);
+        let took = micros(first.notified - first.met);
         line(
-            first.told,
+            first.notified,
             format!("{sender} is told, {took} after that packet"),
         );
-        let begun = begins(&self.passed[first.flow]).unwrap_or(start);
-        let window = ((WINDOW / self.speed) as u64).min(first.told.saturating_sub(begun));
-        let after = first.told + window;
-        let rate = |from, to| self.passed[first.flow].rate(from, to) / 1e6;
-        let before = first.told - window;
-        let [before, then] = [rate(before, first.told), rate(first.told, after)];
+        let begun = begins(&self.traffic[first.flow]).unwrap_or(start);
+        let window = ((WINDOW / self.speed) as u64).min(first.notified.saturating_sub(begun));
+        let after = first.notified + window;
+        let rate = |from, to| self.traffic[first.flow].rate(from, to) / 1e6;
+        let before = first.notified - window;
+        let [before, then] = [rate(before, first.notified), rate(first.notified, after)];
         let span = window as f64 / 1e6;
         line(
             after,
@@ -263,7 +268,7 @@ impl Wire {
         for round in &self.loops {
             let by_receiver = self.flows[round.flow].receiver == round.notifier;
             let times = all.entry((round.kind, by_receiver)).or_default();
-            times.push(round.told - round.met);
+            times.push(round.notified - round.met);
         }
         let reaction = |((kind, by_receiver), mut times): ((Kind, bool), Vec<u64>)| {
             times.sort_unstable();
@@ -348,7 +353,7 @@ fn micros(ns: u64) -> String {
     }
 }
 
-impl Passed {
+impl FlowTraffic {
     /// Returns the sender's rate in bit/s, from the octets on the first cable that its packets
     /// pass. Times are in nanoseconds.
     fn rate(&self, from: u64, to: u64) -> f64 {
@@ -370,13 +375,13 @@ impl Passed {
             return Vec::new();
         };
         let mut loops = Vec::new();
-        for (&(kind, notifier), told) in &self.told {
+        for (&(kind, notifier), told) in &self.notified {
             // The cable of the first capture is the notifier's.
             let Some(first) = told.first() else { continue };
             let delay = (cables[first.cable].delay_ns as f64 / speed) as u64;
             let said: Vec<u64> = passing(told, first.cable).collect();
-            for told in passing(told, at_sender) {
-                let before = said.partition_point(|said| *said <= told);
+            for notified in passing(told, at_sender) {
+                let before = said.partition_point(|said| *said <= notified);
                 let Some(said) = before.checked_sub(1).and_then(|last| said.get(last)) else {
                     continue;
                 };
@@ -395,7 +400,7 @@ impl Passed {
                         notifier,
                         met,
                         said: *said,
-                        told,
+                        notified,
                     });
                 }
             }
@@ -423,8 +428,9 @@ impl Passed {
     }
 }
 
-fn passing(told: &[Told], cable: usize) -> impl Iterator<Item = u64> + '_ {
-    told.iter()
+fn passing(notified: &[Notified], cable: usize) -> impl Iterator<Item = u64> + '_ {
+    notified
+        .iter()
         .filter(move |told| told.cable == cable)
         .map(|told| told.at)
 }
@@ -468,13 +474,13 @@ mod tests {
         told: &[(u64, usize)],
         data: &[Data],
     ) -> Vec<(u64, u64, u64)> {
-        let told = told.iter().map(|&(at, cable)| Told { at, cable });
-        let passed = Passed {
+        let told = told.iter().map(|&(at, cable)| Notified { at, cable });
+        let traffic = FlowTraffic {
             data: data.to_vec(),
-            told: BTreeMap::from([((kind, notifier), told.collect())]),
+            notified: BTreeMap::from([((kind, notifier), told.collect())]),
         };
-        let loops = passed.loops(0, &flow(), &cables(), 0.1);
-        loops.iter().map(|l| (l.met, l.said, l.told)).collect()
+        let loops = traffic.loops(0, &flow(), &cables(), 0.1);
+        loops.iter().map(|l| (l.met, l.said, l.notified)).collect()
     }
 
     #[test]
@@ -534,11 +540,11 @@ mod tests {
             notifier,
             met: 100,
             said: 110,
-            told: 100 + u64::from(took),
+            notified: 100 + u64::from(took),
         };
         let wire = Wire {
             flows: vec![flow()],
-            passed: vec![Passed::default()],
+            traffic: vec![FlowTraffic::default()],
             loops: vec![
                 round(Kind::FastCnp1, SWITCH, 2_000),
                 round(Kind::Cnp, flow().receiver, 9_000),
@@ -577,20 +583,20 @@ mod tests {
     fn the_story_has_the_rate_before_and_after() {
         let early = (0..10).map(|i| data(u64::from(i) * 1_000_000, SENDER, i, false));
         let late = data(15_000_000, SENDER, 11, false);
-        let passed = Passed {
+        let traffic = FlowTraffic {
             data: early.chain([late]).collect(),
-            ..Passed::default()
+            ..FlowTraffic::default()
         };
         let wire = Wire {
             flows: vec![flow()],
-            passed: vec![passed],
+            traffic: vec![traffic],
             loops: vec![Loop {
                 flow: 0,
                 kind: Kind::FastCnp1,
                 notifier: SWITCH,
                 met: 9_000_000,
                 said: 9_500_000,
-                told: 10_000_000,
+                notified: 10_000_000,
             }],
             missed: Some(0),
             translated: false,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::ensure;
 
-use crate::failure::{Outcome, Todo};
+use crate::failure::{Advice, Outcome};
 use crate::system::System;
 use crate::wireshark::{self, Version};
 use crate::{apt, cargo};
@@ -57,7 +57,7 @@ impl Release {
             "not unpacked, and nothing is to be fetched"
         );
         let root = apt::unpacked(&folder, self.suite, &PACKAGES)?;
-        let version = wireshark::version(&System::in_folder(&root)).todo(
+        let version = wireshark::version(&System::in_folder(&root)).advise(
             "run this as root, or where users may make namespaces; if it is the release that is broken: cargo clean",
         )?;
         let name = self.name;

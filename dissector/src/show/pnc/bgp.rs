@@ -87,7 +87,7 @@ pub fn show(
         let Some(found) = prefixes.next(&mut again) else {
             return;
         };
-        if found.carrier.is_none() || !progress.one_more() {
+        if found.carrier.is_none() || !progress.reserve_prefix() {
             continue;
         }
         let len = found.prefix.map_or(1, |prefix: Prefix| {

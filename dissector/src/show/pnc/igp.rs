@@ -32,7 +32,7 @@ pub fn show(
         let belongs = |finding: &Finding| finding.offset >= found.offset || is_of_prefix(finding);
         let broken = findings.as_slice().iter().skip(before).any(belongs);
         let lacks = message.lacks_pnc(&found);
-        if (found.carrier.is_some() || broken || lacks) && progress.one_more() {
+        if (found.carrier.is_some() || broken || lacks) && progress.reserve_prefix() {
             prefix(plan, message, &found);
             if lacks {
                 plan.expert(Rule::PncNotKept, message.place(found.offset, 1));

@@ -10,7 +10,7 @@ mod igp;
 mod tests;
 
 use crate::names::{F, Node, P};
-use crate::plan::{At, Mark, Plan, at};
+use crate::plan::{Mark, Plan, Range, range};
 use fcn_wire::finding::{Finding, Findings};
 use fcn_wire::pnc::bgp::Session;
 use fcn_wire::pnc::{self, Advertisement, Protocol, Walk, walk_checked};
@@ -46,12 +46,12 @@ pub struct Routing<'a> {
 
 impl Routing<'_> {
     /// Returns a range in the data source.
-    fn place(&self, offset: usize, len: usize) -> At {
-        at(self.start + offset, len)
+    fn place(&self, offset: usize, len: usize) -> Range {
+        range(self.start + offset, len)
     }
 
     fn lacks_pnc(&self, found: &Advertisement<'_>) -> bool {
-        self.not_kept.contains(&at(found.offset, 0).start)
+        self.not_kept.contains(&range(found.offset, 0).start)
     }
 }
 
@@ -59,7 +59,7 @@ impl Routing<'_> {
 struct Prefixes<'a> {
     walk: Walk<'a>,
     /// True if it has flags, or attribute 39; errors in other messages are not reported.
-    met: bool,
+    has_pnc_data: bool,
 }
 
 impl<'a> Prefixes<'a> {
@@ -72,18 +72,18 @@ impl<'a> Prefixes<'a> {
             ..
         } = *message;
         let walk = walk_checked(protocol, bytes, wire_len, profile, findings);
-        let met = walk.is_some();
+        let has_pnc_data = walk.is_some();
         let lacking = || {
             let any = !message.not_kept.is_empty() && findings.is_empty();
             let walk = any.then(|| pnc::walk(protocol, bytes, wire_len, profile).ok());
             walk.flatten().flatten()
         };
         let walk = walk.or_else(lacking)?.in_session(message.session);
-        Some(Self { walk, met })
+        Some(Self { walk, has_pnc_data })
     }
 
     fn next(&mut self, findings: &mut Findings) -> Option<Advertisement<'a>> {
-        if self.met {
+        if self.has_pnc_data {
             self.walk.next_checked(findings)
         } else {
             self.walk.next()
@@ -141,7 +141,7 @@ impl Progress {
     }
 
     /// Counts a prefix as shown or left out; returns true if there is room to show it.
-    fn one_more(&mut self) -> bool {
+    fn reserve_prefix(&mut self) -> bool {
         let fits = self.prefixes < MAX_PREFIXES;
         if fits {
             self.prefixes += 1;
@@ -155,7 +155,7 @@ impl Progress {
 const _: () = assert!(fcn_wire::finding::MAX_FINDINGS <= u32::BITS as usize);
 
 /// Opens the item of a prefix.
-fn open(plan: &mut Plan, place: At, found: &Advertisement<'_>) {
+fn open(plan: &mut Plan, place: Range, found: &Advertisement<'_>) {
     plan.protocol(P::Pnc, place, Mark::Plain);
     let name = P::Pnc.def().name;
     let state = match (found.pnc, found.carrier, found.flag_offset) {
@@ -175,7 +175,7 @@ fn open(plan: &mut Plan, place: At, found: &Advertisement<'_>) {
 }
 
 /// Adds the prefix itself and the verdict.
-fn verdict(plan: &mut Plan, place: At, found: &Advertisement<'_>) {
+fn verdict(plan: &mut Plan, place: Range, found: &Advertisement<'_>) {
     if let Some(prefix) = found.prefix {
         plan.text(F::PncPrefix, place, format_args!("{prefix}"));
         let fields = (F::PncPrefix4, F::PncPrefix6);
@@ -205,7 +205,7 @@ fn rest(plan: &mut Plan, message: &Routing<'_>, findings: &Findings, progress: &
         }
         plan.expert(finding.rule, message.place(finding.offset, finding.len));
     }
-    plan.leave_out(findings.dropped());
+    plan.count_omitted(findings.dropped());
     let left_out = [
         (F::PncLeftOut, progress.left_out.prefixes),
         (F::PncLeftOutAttributes, progress.left_out.attributes),
@@ -213,7 +213,7 @@ fn rest(plan: &mut Plan, message: &Routing<'_>, findings: &Findings, progress: &
             F::PncLeftOutCharacteristics,
             progress.left_out.characteristics,
         ),
-        (F::PncLeftOutFindings, plan.left_out()),
+        (F::PncLeftOutFindings, plan.omitted()),
     ];
     if left_out.iter().all(|(_, count)| *count == 0) {
         return;
@@ -224,7 +224,7 @@ fn rest(plan: &mut Plan, message: &Routing<'_>, findings: &Findings, progress: &
     for (field, count) in left_out.into_iter().filter(|(_, count)| *count > 0) {
         plan.generated(field, message.place(0, 0), count as u64);
     }
-    plan.say_left_out(message.place(0, 0));
+    plan.add_omitted_count(message.place(0, 0));
 }
 
 fn open_message(plan: &mut Plan, message: &Routing<'_>, (from, len): (usize, usize)) {
@@ -259,6 +259,6 @@ fn is_of_prefix(finding: &Finding) -> bool {
 /// Reports that a frame contained more routing messages than were noted.
 pub fn too_many(plan: &mut Plan, count: u32) {
     plan.root();
-    plan.protocol(P::Pnc, at(0, 0), Mark::Generated);
-    plan.generated(F::PncLeftOutMessages, at(0, 0), count);
+    plan.protocol(P::Pnc, range(0, 0), Mark::Generated);
+    plan.generated(F::PncLeftOutMessages, range(0, 0), count);
 }

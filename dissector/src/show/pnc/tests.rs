@@ -2,7 +2,7 @@
 //! them.
 
 use super::*;
-use crate::plan::{Anchor, Item, Op, Plan, Value, What};
+use crate::plan::{Anchor, Item, ItemKind, Op, Plan, Value};
 use fcn_wire::pnc::isis::{LspRepr, ReachKind, ReachRepr};
 use fcn_wire::pnc::{Flooding, Level, Prefix, bgp, bgp_update, isis, ospf2, ospf3};
 use proptest::prelude::*;
@@ -148,10 +148,10 @@ fn capable(ops: &[Op]) -> usize {
 fn numbers(ops: &[Op], field: F) -> impl Iterator<Item = u64> {
     ops.iter().filter_map(move |op| match op {
         Op::Add(Item {
-            what,
+            kind,
             value: Value::Number(number),
             ..
-        }) if *what == What::Field(field) => Some(*number),
+        }) if *kind == ItemKind::Field(field) => Some(*number),
         _ => None,
     })
 }
@@ -263,7 +263,7 @@ proptest! {
         let mut expected: Vec<_> = findings
             .as_slice()
             .iter()
-            .map(|found| (found.rule, at(START + found.offset, found.len)))
+            .map(|found| (found.rule, range(START + found.offset, found.len)))
             .collect();
         let mut shown: Vec<_> = ops
             .iter()
@@ -272,7 +272,7 @@ proptest! {
                 _ => None,
             })
             .collect();
-        let order = |(rule, at): &(Rule, At)| (*rule as usize, at.start, at.len);
+        let order = |(rule, at): &(Rule, Range)| (*rule as usize, at.start, at.len);
         expected.sort_by_key(order);
         shown.sort_by_key(order);
         prop_assert_eq!(expected, shown);

@@ -1,11 +1,11 @@
 //! Notes that a wrapper attaches to a packet, and what can be derived from them.
 
-use super::notes::{self, Noted};
+use super::notes::{self, NoteType};
 use super::packet::{Call, Packet, Tvb};
 use super::{guard, handles, preferences};
 use crate::names::P;
 use crate::plan::ColumnText;
-use crate::show::{self, OptionNoted, OptionsAt, PayloadAt, RoceAt, Scene};
+use crate::show::{self, OptionPresence, OptionsAt, PayloadAt, RoceAt, Source};
 use fcn_wire::Profile;
 use fcn_wire::bth::Opcode;
 
@@ -40,7 +40,7 @@ pub struct Note<'p> {
 }
 
 // SAFETY: nothing else is noted under this protocol.
-unsafe impl Noted for Note<'_> {
+unsafe impl NoteType for Note<'_> {
     const PROTOCOL: P = P::Roce;
 }
 
@@ -124,7 +124,7 @@ impl<'p> Note<'p> {
     /// several ports: the port is that of the flow that the message is about.
     fn proxy_profile(&self, packet: Packet<'p>) -> Profile {
         let mut profile = preferences::profile_at(P::ProxyCn, self.port);
-        let ports = guard(|| show::flow_ports(&self.scene(packet, &profile), &self.at));
+        let ports = guard(|| show::flow_ports(&self.source(packet, &profile), &self.at));
         let mut ports = ports.into_iter().flatten();
         if let Some(port) = ports.find(|port| handles::is_roce_port(*port)) {
             profile.rocev2_port = port;
@@ -143,12 +143,12 @@ impl<'p> Note<'p> {
     }
 
     /// Returns everything needed to show the packet.
-    pub fn scene<'a>(&self, packet: Packet<'p>, profile: &'a Profile) -> Scene<'a>
+    pub fn source<'a>(&self, packet: Packet<'p>, profile: &'a Profile) -> Source<'a>
     where
         'p: 'a,
     {
         let (bytes, wire_len) = readable_octets(packet, self.ds, &self.at);
-        Scene {
+        Source {
             bytes,
             wire_len,
             profile,
@@ -158,10 +158,10 @@ impl<'p> Note<'p> {
         }
     }
 
-    pub const fn roce_at(&self, option_noted: OptionNoted) -> RoceAt {
+    pub const fn roce_at(&self, option_presence: OptionPresence) -> RoceAt {
         RoceAt {
             at: self.at,
-            option_noted,
+            option_presence,
         }
     }
 
@@ -197,11 +197,11 @@ impl<'p> Note<'p> {
 
     /// Returns whether a Fast CNP option was noted that belongs to this packet, and in which data
     /// source.
-    pub fn option_noted(&self, packet: Packet<'p>) -> OptionNoted {
+    pub fn option_presence(&self, packet: Packet<'p>) -> OptionPresence {
         match self.counterpart(packet, Note::is_fast_option) {
-            None => OptionNoted::No,
-            Some(option) if option.ds == self.ds => OptionNoted::Here,
-            Some(_) => OptionNoted::Elsewhere,
+            None => OptionPresence::No,
+            Some(option) if option.ds == self.ds => OptionPresence::Here,
+            Some(_) => OptionPresence::Elsewhere,
         }
     }
 
@@ -211,9 +211,9 @@ impl<'p> Note<'p> {
         if !self.is_cnp() {
             return None;
         }
-        let fast = self.option_noted(packet);
+        let fast = self.option_presence(packet);
         let profile = preferences::profile_at(P::Roce, self.port);
-        guard(|| show::info(&self.scene(packet, &profile), &self.roce_at(fast))).flatten()
+        guard(|| show::info(&self.source(packet, &profile), &self.roce_at(fast))).flatten()
     }
 
     /// Names a CNP of either kind in the columns.
