@@ -451,7 +451,7 @@ impl<'a> App<'a> {
             }
             Command::Pause => self.context.history.pause(),
             Command::Back(by) if self.context.history.has_earlier() => {
-                self.context.history.back(by)
+                self.context.history.back(by);
             }
             Command::Back(_) => {
                 let fast = match self.has_ended() {
@@ -528,7 +528,7 @@ impl<'a> App<'a> {
                 self.arrange();
             }
             Some(OpenTarget::Event(event)) => {
-                self.overlay = Some(Overlay::new(OverlayKind::Event(event)))
+                self.overlay = Some(Overlay::new(OverlayKind::Event(event)));
             }
         }
     }

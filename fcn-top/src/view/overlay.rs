@@ -188,10 +188,10 @@ impl Overlay {
             }
             (KeyCode::Char(' '), OverlayKind::Columns(picker)) if !picker.sorts => picker.tick(),
             (KeyCode::Char('K'), OverlayKind::Columns(picker)) if !picker.sorts => {
-                picker.shift(false)
+                picker.shift(false);
             }
             (KeyCode::Char('J'), OverlayKind::Columns(picker)) if !picker.sorts => {
-                picker.shift(true)
+                picker.shift(true);
             }
             (KeyCode::Char('d'), OverlayKind::Columns(picker)) if !picker.sorts => {
                 table.usual_columns();
