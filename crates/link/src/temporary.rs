@@ -16,7 +16,7 @@ const SUFFIX: &str = ".partial";
 /// Minimum age of a file to be removed: a younger one may be about to be locked.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// A file being written. If dropped before it is [kept](Self::keep), it leaves nothing.
+/// A file being written. If dropped before it is [finished](Self::finish), it leaves nothing.
 #[derive(Debug)]
 pub struct TemporaryOutput {
     name: PathBuf,
