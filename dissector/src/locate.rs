@@ -23,7 +23,7 @@ pub enum HeaderKind {
 }
 
 /// Returns the offset of the IP header, with source address `source` (4 or 16 octets), of the
-/// packet that has the header `what` at offset `place`.
+/// packet that has the header `kind` at offset `place`.
 pub fn ip_header(bytes: &[u8], place: usize, kind: HeaderKind, source: &[u8]) -> Option<usize> {
     match source.len() {
         4 if kind == HeaderKind::Udp => ipv4(bytes, place, source),

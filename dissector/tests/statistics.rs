@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Packet, TempCapture, captures, decode, matches, packets, with_plugin};
-use fcn_observe::broken::Broken;
+use fcn_observe::malformed::Malformed;
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_top::record::QpRecord;
 use fcn_wire::frame::{End, Frame};
@@ -231,9 +231,9 @@ fn malformed(packets: &[Packet]) -> Counts {
         let frame = Frame::parse(&packet.bytes, packet.wire_len, packet.link, &profile);
         let mut findings = Findings::new();
         frame.check(IcrcCheck::Off, &mut findings);
-        if let Some(broken) = Broken::from_frame(&frame, &findings) {
+        if let Some(malformed) = Malformed::from_frame(&frame, &findings) {
             *lines.get_mut(MALFORMED).unwrap() += 1;
-            *lines.entry(broken.notifier.to_string()).or_default() += 1;
+            *lines.entry(malformed.notifier.to_string()).or_default() += 1;
         }
     }
     lines

@@ -4,7 +4,7 @@
 use fcn_link::capture_file::CaptureReader;
 use fcn_top::monitor::{Monitor, Settings};
 use fcn_top::packet::Packet;
-use fcn_top::record::{Answer, Company, Ecn, Evidence, InterfaceRecord, QpRecord};
+use fcn_top::record::{Answer, ClassRelation, Ecn, Evidence, InterfaceRecord, QpRecord};
 use fcn_top::tables::{Tables, Wanted};
 use fcn_wire::Kind;
 use fcn_wire::emit::Encapsulation;
@@ -35,7 +35,7 @@ fn put_into_a_tunnel(row: &mut QpRecord) {
     (row.dscp, row.ecn, row.vlan_priority) = (Some(0), Some(Ecn::NotCapable), None);
     row.data_dscp = row.data_packets.map(|_| 0);
     row.data_vlan_priority = None;
-    row.class = row.data_packets.map(|_| Company::WithData);
+    row.class = row.data_packets.map(|_| ClassRelation::WithData);
 }
 
 /// Returns the report of a capture, except for capture points and the lengths of copies; and

@@ -180,7 +180,7 @@ fn count<T: Copy + Into<u64>>(value: &Option<T>) -> Cell<'static> {
 
 pub use fcn_observe::obedience::{Slower, Unit};
 pub use fcn_observe::origin::{self, Maker};
-pub use fcn_observe::{Advice, Answer, Company, Ecn, Evidence, Resolved};
+pub use fcn_observe::{Advice, Answer, ClassRelation, Ecn, Evidence, Resolved};
 pub use fcn_wire::notification::Side as QpSide;
 
 /// Evidence of a conclusion, or what is missing for one.
@@ -236,7 +236,7 @@ records! {
         vlan_priority: Option<u8> = "PCP", 3, Number, "VLAN priority of the last notification, 0 to 7; nothing without a tag", |v| count(v);
         data_dscp: Option<u8> = "Data DSCP", 9, Number, "DSCP of the flow's last data packet, 0 to 63", |v| count(v);
         data_vlan_priority: Option<u8> = "Data PCP", 8, Number, "VLAN priority of the flow's last data packet, 0 to 7; nothing without a tag", |v| count(v);
-        class: Option<Company> = "Class", 9, Name, "In which class (DSCP and VLAN priority) notifications travel: apart from the data, with_data, or in several; nothing where DSCP and VLAN priority disagree", |v| some(v, |v| Cell::Name(v.id()));
+        class: Option<ClassRelation> = "Class", 9, Name, "In which class (DSCP and VLAN priority) notifications travel: apart from the data, with_data, or in several; nothing where DSCP and VLAN priority disagree", |v| some(v, |v| Cell::Name(v.id()));
         data_rate: Option<f64> = "Data", 11, Bits, "The flow's data in the last second, by tenths that are over, in bits a second of IP packets; in less where no more was watched and ten packets came", |v| some(v, Cell::Bits);
         data_packets: Option<u64> = "Packets", 9, Count, "The flow's data packets seen; where data_sampled says so, an estimate", |v| count(v);
         data_sampled: Option<u64> = "Data 1 in", 9, Count, "Of how many of the flow's data packets one was sampled, on average, so that their number and rate are estimates: of several places, those of the one that has sampled most; nothing where all were seen", |v| count(v);

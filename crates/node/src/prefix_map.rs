@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 /// Returns true if `address` is on the list, or the list is empty.
 pub(crate) fn is_allowed(list: &[Prefix], address: IpAddr) -> bool {
-    list.is_empty() || access::lists(list, address)
+    list.is_empty() || access::list_contains(list, address)
 }
 
 /// A map from prefixes. A look-up probes each prefix length in use once.

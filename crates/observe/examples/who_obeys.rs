@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (len, link) = (packet.wire_len as usize, packet.link);
         let link = link.ok_or("unsupported link type")?;
         let frame = Frame::parse(packet.bytes, len, link, &Profile::DEFAULT);
-        let outcome = correlator.ingest(&Capture::of_one_place(packet.at), &frame);
+        let outcome = correlator.ingest(&Capture::at_single_point(packet.at), &frame);
         if let Outcome::Notification(_, about) = outcome
             && let Some(flow) = about.flow
         {

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 /// Returns true if `source` is in one of the prefixes of `list`.
 #[must_use]
-pub fn lists(list: &[Prefix], source: IpAddr) -> bool {
+pub fn list_contains(list: &[Prefix], source: IpAddr) -> bool {
     list.iter().any(|prefix| prefix.contains(source))
 }
 
@@ -24,8 +24,8 @@ mod tests {
             Prefix::new(switch, 64),
         ]
         .map(Option::unwrap);
-        assert!(!lists(&[], switch));
-        assert!(lists(&list, switch) && lists(&list, IpAddr::from([10, 1, 2, 3])));
-        assert!(!lists(&list, IpAddr::from([11, 1, 2, 3])));
+        assert!(!list_contains(&[], switch));
+        assert!(list_contains(&list, switch) && list_contains(&list, IpAddr::from([10, 1, 2, 3])));
+        assert!(!list_contains(&list, IpAddr::from([11, 1, 2, 3])));
     }
 }

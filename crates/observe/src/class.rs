@@ -104,7 +104,7 @@ impl Class {
 identified! {
     /// Traffic class of the notifications about a flow, relative to that of its data.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-    Company {
+    ClassRelation {
         /// A class other than its data's.
         Apart = "apart",
         /// The class of its data.
@@ -149,16 +149,16 @@ impl Classes {
     /// flow's last data packet. `None` if the notifications have a single class and that of the
     /// data is unknown, or agrees in only one of DSCP and VLAN priority.
     #[must_use]
-    pub fn company(&self, data: Option<Class>) -> Option<Company> {
+    pub fn class_relation(&self, data: Option<Class>) -> Option<ClassRelation> {
         if self.several {
-            return Some(Company::Several);
+            return Some(ClassRelation::Several);
         }
         // Data may have come only after the notifications.
         let with_data = self.last?.is_queued_as(data?);
         if self.with_data || with_data? {
-            return Some(Company::WithData);
+            return Some(ClassRelation::WithData);
         }
-        Some(Company::Apart)
+        Some(ClassRelation::Apart)
     }
 }
 
@@ -224,29 +224,42 @@ mod tests {
         let (data, own) = (class(26, None), class(48, None));
         let mut classes = Classes::default();
         assert_eq!(classes.add(own, None), None);
-        assert_eq!(classes.company(None), None);
+        assert_eq!(classes.class_relation(None), None);
         assert_eq!(classes.add(own, Some(data)), None);
-        assert_eq!(classes.company(Some(data)), Some(Company::Apart));
+        assert_eq!(
+            classes.class_relation(Some(data)),
+            Some(ClassRelation::Apart)
+        );
         assert_eq!(classes.add(data, Some(data)), Some(Rule::ClassSeveral));
         assert_eq!(classes.add(own, Some(data)), None);
-        assert_eq!(classes.company(Some(data)), Some(Company::Several));
+        assert_eq!(
+            classes.class_relation(Some(data)),
+            Some(ClassRelation::Several)
+        );
         let mut classes = Classes::default();
         let tagged = class(26, Some(3));
         assert_eq!(classes.add(tagged, Some(data)), None, "by the tag");
         for (unclear, other) in [(data, "no tag"), (class(26, Some(4)), "priority")] {
-            assert_eq!(classes.company(Some(unclear)), None, "{other}");
+            assert_eq!(classes.class_relation(Some(unclear)), None, "{other}");
         }
-        assert_eq!(classes.company(Some(class(48, Some(3)))), None, "DSCP");
-        let apart = classes.company(Some(class(48, Some(4))));
-        assert_eq!(apart, Some(Company::Apart));
         assert_eq!(
-            classes.company(Some(tagged)),
-            Some(Company::WithData),
+            classes.class_relation(Some(class(48, Some(3)))),
+            None,
+            "DSCP"
+        );
+        let apart = classes.class_relation(Some(class(48, Some(4))));
+        assert_eq!(apart, Some(ClassRelation::Apart));
+        assert_eq!(
+            classes.class_relation(Some(tagged)),
+            Some(ClassRelation::WithData),
             "data came later"
         );
         let mut classes = Classes::default();
         assert_eq!(classes.add(data, Some(data)), Some(Rule::ClassWithData));
         assert_eq!(classes.add(data, Some(data)), None);
-        assert_eq!(classes.company(Some(data)), Some(Company::WithData));
+        assert_eq!(
+            classes.class_relation(Some(data)),
+            Some(ClassRelation::WithData)
+        );
     }
 }

@@ -10,16 +10,16 @@
 //! sightings of the same packet at several capture points.
 
 use crate::bounded::Bounded;
-use crate::class::{Class, Classes, Company};
+use crate::class::{Class, ClassRelation, Classes};
 use crate::data::{DataPacket, Ecn, FlowKey, Sequence, acknowledges, begins_answer, ends_message};
 use crate::flow_table::{FlowTable, Sequenced};
 use crate::labels::Labels;
 use crate::marks::Marks;
-use crate::obedience::{Missed, Obedience, Order, Verdict};
-use crate::origin::{Cnp, Inference, Origins, SeenData, Signs};
+use crate::obedience::{Obedience, Order, UnattributedNotification, Verdict};
+use crate::origin::{Cnp, Inference, Origins, PathMarks, SeenData};
 use crate::resolve::Resolver;
 use crate::resolved::Resolved;
-use crate::sightings::{Identity, Look, Place, Sightings};
+use crate::sightings::{CapturePoint, Identity, Sighting, Sightings};
 use crate::topic::RowKey;
 use crate::translation::{Attribution, Translations};
 use fcn_wire::{Frame, Kind, Message, Notification, Qp, Rule, Subject};
@@ -35,11 +35,11 @@ pub struct Capture {
     /// Frame number.
     pub frame: u32,
     /// Capture point.
-    pub place: Place,
+    pub point: CapturePoint,
     /// True if the packet is remembered, to recognise it at another capture point.
     pub watched: bool,
     /// True for a sample: the packets before it, and their times, are unknown.
-    pub several: bool,
+    pub has_several_points: bool,
     /// True for a sample, which has no known predecessor.
     pub sampled: bool,
 }
@@ -47,23 +47,23 @@ pub struct Capture {
 impl Capture {
     /// Returns the capture of a packet at `at`, with a single capture point.
     #[must_use]
-    pub const fn of_one_place(at: u64) -> Self {
+    pub const fn at_single_point(at: u64) -> Self {
         Self {
             at,
             captured: at,
             frame: 0,
-            place: Place::new(0),
+            point: CapturePoint::new(0),
             watched: false,
-            several: false,
+            has_several_points: false,
             sampled: false,
         }
     }
 
-    const fn look(&self, ce: bool) -> Look {
-        Look {
+    const fn sighting(&self, ce: bool) -> Sighting {
+        Sighting {
             at: self.at,
             frame: self.frame,
-            place: self.place,
+            point: self.point,
             ce,
         }
     }
@@ -75,9 +75,9 @@ pub struct Data {
     /// Flow that it belongs to.
     pub key: FlowKey,
     /// Sighting.
-    pub look: Look,
+    pub sighting: Sighting,
     /// First sighting of the same packet at another capture point.
-    pub earlier: Option<Look>,
+    pub earlier: Option<Sighting>,
     /// Length of the innermost IP packet in octets.
     pub octets: u64,
     /// Sequence that its PSN belongs to.
@@ -131,49 +131,57 @@ impl<E> Flow<E> {
     /// Processes a data packet of the flow and completes `data`.
     #[inline]
     fn data(&mut self, data: &mut Data, (watched, several): (bool, bool)) {
-        let at = data.look.at;
+        let at = data.sighting.at;
         self.latest = self.latest.max(at);
         self.source_port = data.source_port;
         // A switch may have changed the class of a copy.
         if data.earlier.is_none() {
             self.first = self.first.min(at);
             self.class = data.class;
-            let order = self.obedience.sequenced(data.sequence, data.look.place);
+            let order = self.obedience.sequenced(data.sequence, data.sighting.point);
             if order.counts() {
                 self.obedience.data(at, data.octets, data.entropy);
                 if data.ends_message {
                     self.obedience.message_ends();
                 }
-                if data.look.ce {
+                if data.sighting.ce {
                     self.obedience.marked();
                 }
             }
             data.order = Some(order);
         }
-        let look = Look {
+        let sighting = Sighting {
             at: self.latest,
-            ..data.look
+            ..data.sighting
         };
-        data.rule = (self.marks).data(look, data.able, (watched, several), data.earlier);
+        data.rule = (self.marks).data(sighting, data.able, (watched, several), data.earlier);
     }
 
     /// Processes a notification about the flow; returns the broken rule about CE marks.
-    fn notified(&mut self, capture: &Capture, about: &About, missed: Option<u64>) -> Option<Rule> {
+    fn notified(
+        &mut self,
+        capture: &Capture,
+        context: &NotificationContext,
+        missed: Option<u64>,
+    ) -> Option<Rule> {
         if let Some(last) = missed {
             self.obedience.missed(last);
         }
-        let is_copy = about.earlier.is_some();
+        let is_copy = context.earlier.is_some();
         self.obedience
-            .notified_at(capture.at, capture.place, is_copy);
+            .notified_at(capture.at, capture.point, is_copy);
         if is_copy {
             return None;
         }
-        if about.attribution.answers {
+        if context.attribution.answers {
             self.marks.answered();
         }
         let at = capture.at.max(self.latest);
-        (about.is_fast)
-            .then(|| self.marks.notified(at, capture.place, capture.several))
+        (context.is_fast)
+            .then(|| {
+                self.marks
+                    .notified(at, capture.point, capture.has_several_points)
+            })
             .flatten()
     }
 
@@ -205,7 +213,7 @@ pub struct Labelled {
 
 /// Notification, with further properties of its packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Notice<'a> {
+pub struct NotificationPacket<'a> {
     /// The notification.
     pub notification: &'a Notification,
     /// UDP source port; 0 if there is none.
@@ -215,10 +223,10 @@ pub struct Notice<'a> {
     /// Traffic class.
     pub class: Option<Class>,
     /// Marks of its path, for a CNP.
-    pub signs: Option<Signs>,
+    pub marks: Option<PathMarks>,
 }
 
-impl<'a> Notice<'a> {
+impl<'a> NotificationPacket<'a> {
     /// Returns the notification with the properties of its packet, `frame`.
     #[inline]
     #[must_use]
@@ -227,23 +235,23 @@ impl<'a> Notice<'a> {
             (datagram.source_port, datagram.payload)
         });
         let signs = (notification.kind == Kind::Cnp)
-            .then(|| Signs::from_frame(frame))
+            .then(|| PathMarks::from_frame(frame))
             .flatten();
         Self {
             notification,
             port,
             payload,
             class: Class::from_frame(frame),
-            signs,
+            marks: signs,
         }
     }
 }
 
 /// Subject and source of a notification.
 #[derive(Clone, Copy, Debug)]
-pub struct About {
+pub struct NotificationContext {
     /// First sighting of the same packet at another capture point.
-    pub earlier: Option<Look>,
+    pub earlier: Option<Sighting>,
     /// Flow that it is about.
     pub flow: Option<FlowKey>,
     /// Traffic class of that flow's last data packet.
@@ -257,14 +265,14 @@ pub struct About {
 #[derive(Clone, Debug, Default)]
 pub struct Topic {
     classes: Classes,
-    missed: Missed,
+    missed: UnattributedNotification,
 }
 
 impl Topic {
     /// Compares the class of a notification with that of the flow's data; returns the rule that is
     /// broken.
-    pub fn class(&mut self, class: Option<Class>, about: &About) -> Option<Rule> {
-        self.classes.add(class?, about.data_class)
+    pub fn class(&mut self, class: Option<Class>, context: &NotificationContext) -> Option<Rule> {
+        self.classes.add(class?, context.data_class)
     }
 
     /// Returns the class of the last notification.
@@ -275,14 +283,14 @@ impl Topic {
 
     /// Returns how notifications are queued compared with data of the class `data`.
     #[must_use]
-    pub fn company(&self, data: Option<Class>) -> Option<Company> {
-        self.classes.company(data)
+    pub fn class_relation(&self, data: Option<Class>) -> Option<ClassRelation> {
+        self.classes.class_relation(data)
     }
 }
 
 /// Findings from a notification about its flow.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Told {
+pub struct NotificationFindings {
     /// Broken rule about CE marks next to Fast CNPs.
     pub rule: Option<Rule>,
     /// Evidence for the node that generated it, for a CNP.
@@ -293,7 +301,7 @@ pub struct Told {
 #[derive(Clone, Copy, Debug)]
 pub enum Outcome {
     /// Notification, with its subject and source.
-    Notification(Notification, About),
+    Notification(Notification, NotificationContext),
     /// Data.
     Data(Data),
     /// Neither.
@@ -337,7 +345,7 @@ impl<E: Default> Correlator<E> {
     /// Processes a packet.
     pub fn ingest(&mut self, capture: &Capture, frame: &Frame<'_>) -> Outcome {
         if let Some(notification) = Notification::from_frame(frame) {
-            let notice = Notice::new(&notification, frame);
+            let notice = NotificationPacket::new(&notification, frame);
             let about = self.about(capture, &notice);
             let key = RowKey::new(&notification, None);
             let topic = (self.topics).get_or_insert_with(key, capture.at, Topic::default);
@@ -373,20 +381,20 @@ impl<E: Default> Correlator<E> {
         };
         // The mark of a tunnel that is not terminated yet is in the tunnel's own header only.
         let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || packet.ecn == Ecn::Ce;
-        let look = capture.look(ce);
-        let several = capture.several;
+        let sighting = capture.sighting(ce);
+        let several = capture.has_several_points;
         let earlier = if capture.sampled {
             None
         } else {
             let marked = (several, ce);
-            (self.origins).data(capture.at, capture.place, frame, (packet, &bth), marked);
+            (self.origins).data(capture.at, capture.point, frame, (packet, &bth), marked);
             let identity = || self.sightings.data(packet, &bth, len);
             let identity = capture.watched.then(identity);
-            self.see(capture, look, identity)
+            self.see(capture, sighting, identity)
         };
         let mut data = Data {
             key: packet.flow(),
-            look,
+            sighting,
             earlier,
             octets: (ip.end - ip.start) as u64,
             sequence: Sequence::of(&bth),
@@ -402,16 +410,16 @@ impl<E: Default> Correlator<E> {
         if let Some(outer) = &packet.outer {
             let labelled = Labelled {
                 flow: data.key,
-                at: look.at,
-                frame: look.frame,
+                at: sighting.at,
+                frame: sighting.frame,
             };
             self.labels.learn(outer, labelled);
         }
         let port = data.sequence.port(data.source_port);
         // A sample's PSN says nothing about the packets since the sample before.
         let psn = data.sequence.of_connection().filter(|_| !capture.sampled);
-        let make = || Flow::new(look.at);
-        let (flow, begins) = (self.flows).data(data.key, look.at, (psn, port), make);
+        let make = || Flow::new(sighting.at);
+        let (flow, begins) = (self.flows).data(data.key, sighting.at, (psn, port), make);
         self.resolver.begins(&data.key, begins, port);
         if capture.sampled {
             flow.class = data.class;
@@ -431,11 +439,15 @@ impl<E: Default> Correlator<E> {
 impl<E> Correlator<E> {
     /// Finds the subject and the source of a notification.
     #[inline]
-    pub fn about(&mut self, capture: &Capture, notice: &Notice<'_>) -> About {
+    pub fn about(
+        &mut self,
+        capture: &Capture,
+        notice: &NotificationPacket<'_>,
+    ) -> NotificationContext {
         let notification = notice.notification;
         let identity = || (self.sightings).message(notification, notice.port, notice.payload);
         let identity = (capture.watched && !capture.sampled).then(identity);
-        let earlier = self.see(capture, capture.look(false), identity);
+        let earlier = self.see(capture, capture.sighting(false), identity);
         // A QP named in a sample may belong to a flow that is not among the samples.
         if let Subject::SenderQp(qp) = notification.subject
             && !capture.sampled
@@ -465,7 +477,7 @@ impl<E> Correlator<E> {
                 (self.translations).attribute(moment, notification, key, copy_of)
             }
         };
-        About {
+        NotificationContext {
             earlier,
             flow,
             data_class: flow.and_then(|flow| self.flows.get(&flow)?.class),
@@ -474,51 +486,51 @@ impl<E> Correlator<E> {
         }
     }
 
-    /// Processes a notification that is `about` something and belongs to `topic`.
+    /// Processes a notification with this `context`; it belongs to `topic`.
     #[inline]
     pub fn notified(
         &mut self,
         capture: &Capture,
-        notice: &Notice<'_>,
-        about: &About,
+        notice: &NotificationPacket<'_>,
+        context: &NotificationContext,
         topic: &mut Topic,
-    ) -> Told {
-        let mut told = Told::default();
+    ) -> NotificationFindings {
+        let mut findings = NotificationFindings::default();
         if capture.sampled {
-            return told;
+            return findings;
         }
-        let is_copy = about.earlier.is_some();
-        let key = about.flow.as_ref();
+        let is_copy = context.earlier.is_some();
+        let key = context.flow.as_ref();
         let mut flow = key.and_then(|key| self.flows.get_mut(key));
         if notice.notification.kind == Kind::Cnp {
             let seen = flow.as_ref().filter(|_| !is_copy).zip(key);
             let connections = self.resolver.connections();
             let seen = seen.map(|(flow, key)| flow.seen(connections.sender_qp(key).is_some()));
-            let moment = (capture.at, capture.place);
-            let by = (notice.notification, &about.attribution);
-            let mut cnp = Cnp::new(moment, notice.signs, by, key, seen);
+            let moment = (capture.at, capture.point);
+            let by = (notice.notification, &context.attribution);
+            let mut cnp = Cnp::new(moment, notice.marks, by, key, seen);
             self.origins.notified(&mut cnp);
-            told.cnp = Some(cnp);
+            findings.cnp = Some(cnp);
         }
         let missed = (!is_copy)
             .then(|| topic.missed.another(capture.at, flow.is_some()))
             .flatten();
         if let Some(flow) = &mut flow {
-            told.rule = flow.notified(capture, about, missed);
+            findings.rule = flow.notified(capture, context, missed);
         }
-        told
+        findings
     }
 
     /// Processes a packet that is neither a notification nor data. Returns its first sighting, if
     /// it is looked for.
-    pub fn other(&mut self, capture: &Capture, frame: &Frame<'_>) -> Option<Look> {
+    pub fn other(&mut self, capture: &Capture, frame: &Frame<'_>) -> Option<Sighting> {
         let ip = frame.ip()?;
         let hosts = (ip.source, ip.destination);
         match frame.message() {
             // The data that a sample acknowledges is mostly not among the samples.
             Message::Roce(bth, _) if acknowledges(bth.opcode()) && !capture.sampled => {
-                (self.origins).acknowledged(capture.at, capture.place, frame, &bth);
-                let earlier = self.seen_before(capture, frame, hosts);
+                (self.origins).acknowledged(capture.at, capture.point, frame, &bth);
+                let earlier = self.first_sighting(capture, frame, hosts);
                 let to = (ip.source, ip.destination, bth.dest_qp());
                 let port = frame.datagram().map_or(0, |datagram| datagram.source_port);
                 let psn = (capture.at, bth.psn());
@@ -526,7 +538,7 @@ impl<E> Correlator<E> {
                 earlier
             }
             Message::RdmaCm(..) => {
-                let earlier = self.seen_before(capture, frame, hosts);
+                let earlier = self.first_sighting(capture, frame, hosts);
                 // A late copy of a message that closed a connection would close the next one.
                 if earlier.is_none() {
                     self.resolver.learn(frame);
@@ -538,12 +550,12 @@ impl<E> Correlator<E> {
     }
 
     /// Returns the first sighting of a packet between two hosts at another capture point.
-    pub fn seen_before(
+    pub fn first_sighting(
         &mut self,
         capture: &Capture,
         frame: &Frame<'_>,
         (source, destination): (IpAddr, IpAddr),
-    ) -> Option<Look> {
+    ) -> Option<Sighting> {
         if capture.sampled {
             return None;
         }
@@ -555,19 +567,24 @@ impl<E> Correlator<E> {
             (self.sightings).octets(source, destination, octets.unwrap_or_default())
         };
         let identity = capture.watched.then(identity);
-        self.see(capture, capture.look(false), identity)
+        self.see(capture, capture.sighting(false), identity)
     }
 
     /// Records a sighting; returns the first one of the same packet, if packets are recognised by
     /// their `identity`.
-    fn see(&mut self, capture: &Capture, look: Look, identity: Option<Identity>) -> Option<Look> {
-        (self.sightings).see_captured(identity?, look, capture.captured)
+    fn see(
+        &mut self,
+        capture: &Capture,
+        sighting: Sighting,
+        identity: Option<Identity>,
+    ) -> Option<Sighting> {
+        (self.sightings).see_captured(identity?, sighting, capture.captured)
     }
 
     /// Records that a packet passed that is not [watched](Capture::watched), for the time stamps of
     /// its capture point.
     pub fn passed(&mut self, capture: &Capture) {
-        self.sightings.pass(&capture.look(false));
+        self.sightings.record_time_stamp(&capture.sighting(false));
     }
 
     /// Returns the flow that a notification is about, as far as known now. If the notification

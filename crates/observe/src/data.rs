@@ -279,11 +279,11 @@ impl Sequence {
 /// of the request.
 #[must_use]
 pub fn begins_answer(opcode: Opcode) -> bool {
-    let begins = [
+    let start = [
         Opcode::RC_READ_RESPONSE_FIRST,
         Opcode::RC_READ_RESPONSE_ONLY,
     ];
-    answers_read(opcode) && begins.iter().any(|begins| begins.0 == opcode.0 & 0x1F)
+    answers_read(opcode) && start.iter().any(|begins| begins.0 == opcode.0 & 0x1F)
 }
 
 fn outermost_ecn(frame: &Frame<'_>) -> Option<Ecn> {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// Maximum number of flows between two hosts that are considered.
-pub const MOST_BETWEEN: usize = 64;
+pub const MAX_BETWEEN: usize = 64;
 /// Maximum distance between PSNs of one connection, in either direction; PSNs further apart belong
 /// to two connections, as the QP number was reused \[choice\]. A message may have that many
 /// packets, and that many may be lost; connections that begin at random PSNs are nearer than this
@@ -21,7 +21,7 @@ const FAR_FROM_0: u32 = 1 << 7;
 
 /// Start of a flow, relative to a data packet of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begins {
+pub enum FlowStart {
     /// The flow has begun before.
     Before,
     /// The flow begins with this packet, as far as is remembered.
@@ -42,7 +42,7 @@ pub trait Sequenced {
 
 /// A flow and its UDP source port.
 #[derive(Debug)]
-struct Ported<F> {
+struct Entry<F> {
     flow: F,
     /// UDP source port of its data; 0 if it has none, or several.
     port: u16,
@@ -51,7 +51,7 @@ struct Ported<F> {
 /// A map with a maximum number of flows; the flows with the oldest data are evicted first.
 #[derive(Debug)]
 pub struct FlowTable<F> {
-    flows: Bounded<FlowKey, Ported<F>>,
+    flows: Bounded<FlowKey, Entry<F>>,
     /// Index by hosts, built on first use: new flows need no index until one is needed.
     by_hosts: Option<BTreeSet<FlowKey>>,
 }
@@ -77,13 +77,13 @@ impl<F> FlowTable<F> {
         at: u64,
         (psn, port): (Option<u32>, u16),
         make: impl Fn() -> F,
-    ) -> (&mut F, Begins)
+    ) -> (&mut F, FlowStart)
     where
         F: Sequenced,
     {
         let mut is_new = false;
         let by_hosts = &mut self.by_hosts;
-        let make = || Ported { flow: make(), port };
+        let make = || Entry { flow: make(), port };
         let first = || {
             is_new = true;
             make()
@@ -98,18 +98,18 @@ impl<F> FlowTable<F> {
         }
         let psns = psn.zip(kept.flow.highest_psn());
         let is_anew = psns.is_some_and(|(psn, last)| are_of_two_connections(last, psn));
-        let mut begins = match is_new {
-            true => Begins::First,
-            false => Begins::Before,
+        let mut start = match is_new {
+            true => FlowStart::First,
+            false => FlowStart::Before,
         };
         if is_anew {
             *kept = make();
-            begins = Begins::Anew;
+            start = FlowStart::Anew;
         } else if kept.port != port && kept.port != 0 {
             kept.port = 0;
-            begins = Begins::Spread;
+            start = FlowStart::Spread;
         }
-        (&mut kept.flow, begins)
+        (&mut kept.flow, start)
     }
 
     /// Returns the flow `key`.
@@ -144,7 +144,7 @@ impl<F> FlowTable<F> {
         self.flows.iter().map(|(key, kept)| (key, &kept.flow))
     }
 
-    /// Returns the flows from one host to another, ordered by QP: at most `MOST_BETWEEN`. None
+    /// Returns the flows from one host to another, ordered by QP: at most `MAX_BETWEEN`. None
     /// unless the table is [`indexed`](Self::indexed).
     pub fn between(
         &self,
@@ -159,7 +159,7 @@ impl<F> FlowTable<F> {
         let range = key(Qp::truncate(0))..=key(Qp::truncate(u32::MAX));
         (self.by_hosts.iter())
             .flat_map(move |keys| keys.range(range.clone()))
-            .take(MOST_BETWEEN)
+            .take(MAX_BETWEEN)
             .filter_map(|key| Some((key, self.get(key)?)))
     }
 
@@ -236,7 +236,7 @@ mod tests {
         }
         assert_eq!(between(&flows, 1), [], "no index yet");
         flows.indexed();
-        assert_eq!((flows.len(), between(&flows, 1).len()), (198, MOST_BETWEEN));
+        assert_eq!((flows.len(), between(&flows, 1).len()), (198, MAX_BETWEEN));
     }
 
     #[test]
@@ -257,26 +257,26 @@ mod tests {
             let mut flows = FlowTable::new(2);
             *flows.data(key(1, 2), 0, (Some(7), 0), || 0).0 = last;
             let (flow, anew) = flows.data(key(1, 2), 1, (Some(psn), 0), || psn);
-            let is = (anew == Begins::Anew, *flow == psn);
+            let is = (anew == FlowStart::Anew, *flow == psn);
             assert_eq!(is, (is_anew, is_anew || last == psn));
         }
         let mut flows = FlowTable::new(2);
         *flows.data(key(1, 2), 0, (None, 0), || 0).0 = 0x80_0000;
         let (_, begins) = flows.data(key(1, 2), 1, (None, 0), || 0);
-        assert_eq!(begins, Begins::Before, "of a datagram");
+        assert_eq!(begins, FlowStart::Before, "of a datagram");
     }
 
     #[test]
     fn a_flow_from_several_ports_is_reported_once() {
         let mut flows = FlowTable::new(2);
         let mut data = |psn, port| flows.data(key(1, 2), 0, (Some(psn), port), || 7).1;
-        assert_eq!(data(7, 50_000), Begins::First);
-        assert_eq!(data(7, 50_000), Begins::Before);
-        assert_eq!(data(8, 50_001), Begins::Spread);
-        assert_eq!(data(8, 50_002), Begins::Before);
-        assert_eq!(data(0x80_0000, 50_003), Begins::Anew);
-        assert_eq!(data(7, 50_003), Begins::Before);
-        assert_eq!(data(7, 50_000), Begins::Spread);
+        assert_eq!(data(7, 50_000), FlowStart::First);
+        assert_eq!(data(7, 50_000), FlowStart::Before);
+        assert_eq!(data(8, 50_001), FlowStart::Spread);
+        assert_eq!(data(8, 50_002), FlowStart::Before);
+        assert_eq!(data(0x80_0000, 50_003), FlowStart::Anew);
+        assert_eq!(data(7, 50_003), FlowStart::Before);
+        assert_eq!(data(7, 50_000), FlowStart::Spread);
     }
 
     proptest! {

@@ -12,10 +12,10 @@
 //! - `obedience.rs`: verdicts on whether senders slow down
 //! - `rules.rs`: rules that several packets break, `marks.rs`: rules about CE marks, `routing.rs`:
 //!   rules about routing messages
-//! - `sightings.rs`: copies of one packet at several capture points, `trail.rs`: their order,
+//! - `sightings.rs`: copies of one packet at several capture points, `path_order.rs`: their order,
 //!   `unit.rs`: resolution of time stamps
 //! - `translation.rs`: CNPs that translate requests, `origin.rs`: the node that generated a CNP
-//! - `broken.rs`: malformed notifications, `access.rs`: lists of prefixes, `class.rs`: traffic
+//! - `malformed.rs`: malformed notifications, `access.rs`: lists of prefixes, `class.rs`: traffic
 //!   classes
 //! - `bounded.rs`, `table.rs` and `flow_table.rs`: the tables used; bounded, seeded, and without an
 //!   allocation per packet
@@ -23,17 +23,18 @@
 
 pub mod access;
 pub mod bounded;
-pub mod broken;
 mod class;
 mod connections;
 pub mod correlator;
 pub mod data;
 mod flow_table;
 mod labels;
+pub mod malformed;
 pub mod marks;
 pub mod obedience;
 pub mod origin;
 mod pairing;
+pub mod path_order;
 mod resolve;
 mod resolved;
 pub mod routing;
@@ -45,20 +46,19 @@ pub mod table;
 pub mod testing;
 pub mod time;
 mod topic;
-pub mod trail;
 pub mod translation;
 pub mod unit;
 
 pub use bounded::{Bounded, Slot};
-pub use class::{Class, Classes, Company};
+pub use class::{Class, ClassRelation, Classes};
 pub use connections::Connections;
 pub use correlator::Correlator;
 pub use data::{DataPacket, Ecn, FlowKey, Outer};
-pub use flow_table::{Begins, FlowTable, Sequenced};
+pub use flow_table::{FlowStart, FlowTable, Sequenced};
 pub use labels::Labels;
 pub use obedience::{Advice, Answer, Evidence, Obedience, Order, Verdict};
 pub use resolve::Resolver;
 pub use resolved::Resolved;
 pub use routing::Routing;
 pub use time::Time;
-pub use topic::{Aim, RowKey};
+pub use topic::{RowKey, Target};

@@ -15,27 +15,27 @@
 //! - [unclear](Rule::FastCnpMarkUnclear) otherwise: the packet was captured after the switch only,
 //!   or others may have caused the Fast CNP; and with a single capture point, each mark.
 
-use crate::sightings::{Look, Place};
+use crate::sightings::{CapturePoint, Sighting};
 use fcn_wire::{Kind, Notification, Origin, Rule};
 use std::collections::VecDeque;
 
 /// Maximum time from the packet that caused a Fast CNP to the Fast CNP, and from a Fast CNP to a
 /// mark attributed to it, in nanoseconds \[choice\].
-pub const BESIDE: u64 = 1_000_000;
-/// Maximum number of packets that may have caused a Fast CNP: with more within [`BESIDE`], the
-/// cause is unknown.
-const SUSPECTS: usize = 32;
+pub const CAUSE_WINDOW: u64 = 1_000_000;
+/// Maximum number of packets that may have caused a Fast CNP: with more within [`CAUSE_WINDOW`],
+/// the cause is unknown.
+const MAX_CANDIDATES: usize = 32;
 /// Time of an event that has not occurred.
 const NEVER: u64 = u64::MAX;
 
 /// A captured packet.
 #[derive(Clone, Copy, Debug)]
-struct Passed {
+struct RecentPacket {
     /// Time and frame of its first sighting.
     first: u64,
     frame: u32,
     /// Capture point of its first sighting, or of its last sighting unmarked.
-    place: Place,
+    point: CapturePoint,
     mark: Mark,
 }
 
@@ -47,12 +47,12 @@ enum Mark {
     /// Before its first sighting.
     Before,
     /// After its first sighting, and before that capture point.
-    Between(Place),
+    Between(CapturePoint),
 }
 
 /// Answer to whether a switch has marked a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Guilt {
+enum MarkedBySwitch {
     No,
     Unclear,
     Yes,
@@ -75,20 +75,20 @@ struct Watch {
     /// Time of the last mark.
     last: u64,
     /// Capture point of the first sighting of the last Fast CNP.
-    place: Place,
+    point: CapturePoint,
     /// True while the packet that caused it is being searched.
     open: bool,
     /// Packets by their first sightings, if they are looked for at other capture points.
-    passed: VecDeque<Passed>,
+    recent: VecDeque<RecentPacket>,
 }
 
 impl Default for Watch {
     fn default() -> Self {
         Self {
             last: NEVER,
-            place: Place::default(),
+            point: CapturePoint::default(),
             open: false,
-            passed: VecDeque::new(),
+            recent: VecDeque::new(),
         }
     }
 }
@@ -124,14 +124,14 @@ impl Marks {
 
     /// Records a switch's Fast CNP about the flow; `at` must not go back. `several` is true with
     /// several capture points. Returns the rule that it shows broken.
-    pub fn notified(&mut self, at: u64, place: Place, several: bool) -> Option<Rule> {
+    pub fn notified(&mut self, at: u64, point: CapturePoint, several: bool) -> Option<Rule> {
         self.fast = at;
         let watch = self.watch.as_mut()?;
-        (watch.place, watch.open) = (place, true);
+        (watch.point, watch.open) = (point, true);
         if several {
             return watch.judge(at);
         }
-        let beside = watch.last != NEVER && at.saturating_sub(watch.last) <= BESIDE;
+        let beside = watch.last != NEVER && at.saturating_sub(watch.last) <= CAUSE_WINDOW;
         beside.then_some(Rule::FastCnpMarkUnclear)
     }
 
@@ -141,49 +141,49 @@ impl Marks {
     #[inline]
     pub fn data(
         &mut self,
-        look: Look,
+        sighting: Sighting,
         able: bool,
         (watched, several): (bool, bool),
-        earlier: Option<Look>,
+        earlier: Option<Sighting>,
     ) -> Option<Rule> {
-        if look.ce && earlier.is_none_or(|earlier| !earlier.ce) {
-            self.unanswered = later(self.unanswered, look.at);
+        if sighting.ce && earlier.is_none_or(|earlier| !earlier.ce) {
+            self.unanswered = later(self.unanswered, sighting.at);
         }
-        if !able || !look.ce && !watched {
+        if !able || !sighting.ce && !watched {
             return None;
         }
-        self.judge(look, (watched, several), earlier)
+        self.judge(sighting, (watched, several), earlier)
     }
 
     fn judge(
         &mut self,
-        look: Look,
+        sighting: Sighting,
         (watched, several): (bool, bool),
-        earlier: Option<Look>,
+        earlier: Option<Sighting>,
     ) -> Option<Rule> {
         let watch = self.watch.get_or_insert_default();
         if watched {
-            watch.see(look, earlier.as_ref());
+            watch.see(sighting, earlier.as_ref());
         }
-        if !look.ce {
+        if !sighting.ce {
             return None;
         }
-        watch.last = later(watch.last, look.at);
+        watch.last = later(watch.last, sighting.at);
         if self.fast == NEVER {
             return None;
         }
         let unclear = Some(Rule::FastCnpMarkUnclear);
-        let beside = look.at.saturating_sub(self.fast) <= BESIDE;
+        let beside = sighting.at.saturating_sub(self.fast) <= CAUSE_WINDOW;
         if !several {
             return unclear.filter(|_| beside);
         }
-        let is_before = |place| place == watch.place;
+        let is_before = |place| place == watch.point;
         match earlier {
             // Captured behind the switch only.
-            None => unclear.filter(|_| beside && !is_before(look.place)),
-            Some(earlier) if earlier.ce || is_before(look.place) => None,
-            Some(earlier) if suspected(self.fast).contains(&earlier.at) => {
-                if is_before(earlier.place) {
+            None => unclear.filter(|_| beside && !is_before(sighting.point)),
+            Some(earlier) if earlier.ce || is_before(sighting.point) => None,
+            Some(earlier) if candidate_times(self.fast).contains(&earlier.at) => {
+                if is_before(earlier.point) {
                     watch.judge(self.fast).or(unclear)
                 } else {
                     unclear
@@ -200,47 +200,47 @@ const fn later(last: u64, at: u64) -> u64 {
 }
 
 /// Returns the time range of the packets that may have caused a Fast CNP.
-const fn suspected(fast: u64) -> core::ops::RangeInclusive<u64> {
-    fast.saturating_sub(BESIDE)..=fast
+const fn candidate_times(fast: u64) -> core::ops::RangeInclusive<u64> {
+    fast.saturating_sub(CAUSE_WINDOW)..=fast
 }
 
-impl Passed {
-    /// Determines whether the switch whose Fast CNP was first captured at `place` has marked the
+impl RecentPacket {
+    /// Determines whether the switch whose Fast CNP was first captured at `point` has marked the
     /// packet.
-    fn guilt(&self, place: Place) -> Guilt {
+    fn guilt(&self, point: CapturePoint) -> MarkedBySwitch {
         match self.mark {
-            Mark::No => Guilt::No,
-            Mark::Before if self.place == place => Guilt::No,
-            Mark::Between(marked) if marked == place => Guilt::No,
-            Mark::Between(_) if self.place == place => Guilt::Yes,
-            Mark::Before | Mark::Between(_) => Guilt::Unclear,
+            Mark::No => MarkedBySwitch::No,
+            Mark::Before if self.point == point => MarkedBySwitch::No,
+            Mark::Between(marked) if marked == point => MarkedBySwitch::No,
+            Mark::Between(_) if self.point == point => MarkedBySwitch::Yes,
+            Mark::Before | Mark::Between(_) => MarkedBySwitch::Unclear,
         }
     }
 }
 
 impl Watch {
     /// Records a data packet; `earlier` is its first sighting if this is a copy.
-    fn see(&mut self, look: Look, earlier: Option<&Look>) {
-        let passed = &mut self.passed;
+    fn see(&mut self, sighting: Sighting, earlier: Option<&Sighting>) {
+        let passed = &mut self.recent;
         let Some(earlier) = earlier else {
-            if passed.len() == SUSPECTS {
+            if passed.len() == MAX_CANDIDATES {
                 passed.pop_front();
             }
-            passed.push_back(Passed {
-                first: look.at,
-                frame: look.frame,
-                place: look.place,
-                mark: if look.ce { Mark::Before } else { Mark::No },
+            passed.push_back(RecentPacket {
+                first: sighting.at,
+                frame: sighting.frame,
+                point: sighting.point,
+                mark: if sighting.ce { Mark::Before } else { Mark::No },
             });
             return;
         };
-        if !earlier.ce && look.at >= earlier.at {
+        if !earlier.ce && sighting.at >= earlier.at {
             let mut passed = passed.iter_mut().rev();
             if let Some(packet) = passed.find(|packet| packet.frame == earlier.frame) {
-                if look.ce {
-                    packet.mark = Mark::Between(look.place);
+                if sighting.ce {
+                    packet.mark = Mark::Between(sighting.point);
                 } else {
-                    packet.place = look.place;
+                    packet.point = sighting.point;
                 }
             }
         }
@@ -249,17 +249,19 @@ impl Watch {
     /// Returns the rule broken by the Fast CNP at `fast`, once: if every packet that may have
     /// caused it is recorded and was marked by its switch.
     fn judge(&mut self, fast: u64) -> Option<Rule> {
-        let suspected = suspected(fast);
-        let passed = &self.passed;
-        let is_all =
-            passed.len() < SUSPECTS || passed.front().is_some_and(|p| p.first < *suspected.start());
+        let candidates = candidate_times(fast);
+        let passed = &self.recent;
+        let is_all = passed.len() < MAX_CANDIDATES
+            || passed
+                .front()
+                .is_some_and(|p| p.first < *candidates.start());
         let guilts = (passed.iter())
-            .filter(|packet| suspected.contains(&packet.first))
-            .map(|packet| packet.guilt(self.place));
+            .filter(|packet| candidates.contains(&packet.first))
+            .map(|packet| packet.guilt(self.point));
         let (mut all, mut any) = (true, false);
-        for guilt in guilts {
-            all &= guilt == Guilt::Yes;
-            any |= guilt != Guilt::No;
+        for marked in guilts {
+            all &= marked == MarkedBySwitch::Yes;
+            any |= marked != MarkedBySwitch::No;
         }
         if !self.open || !any {
             return None;
@@ -278,15 +280,15 @@ mod tests {
 
     const BLAMED: Option<Rule> = Some(Rule::FastCnpMarked);
     const UNCLEAR: Option<Rule> = Some(Rule::FastCnpMarkUnclear);
-    const HERE: Place = Place::new(0);
-    const BEHIND: Place = Place::new(1);
+    const HERE: CapturePoint = CapturePoint::new(0);
+    const BEHIND: CapturePoint = CapturePoint::new(1);
     const START: u64 = 1_000_000_000;
 
-    fn look(frame: u32, after: u64, ce: bool) -> Look {
-        Look {
+    fn sighting(frame: u32, after: u64, ce: bool) -> Sighting {
+        Sighting {
             at: START + after,
             frame,
-            place: HERE,
+            point: HERE,
             ce,
         }
     }
@@ -294,16 +296,16 @@ mod tests {
     const SEVERAL: (bool, bool) = (true, true);
 
     /// The same, behind the switch.
-    fn behind(frame: u32, after: u64, ce: bool) -> Look {
-        Look {
-            place: BEHIND,
-            ..look(frame, after, ce)
+    fn behind(frame: u32, after: u64, ce: bool) -> Sighting {
+        Sighting {
+            point: BEHIND,
+            ..sighting(frame, after, ce)
         }
     }
 
     /// A packet captured unmarked in `frame`, and then behind the switch.
     fn pass(marks: &mut Marks, frame: u32, after: u64, marked: bool) -> Option<Rule> {
-        let first = look(frame, after, false);
+        let first = sighting(frame, after, false);
         assert_eq!(marks.data(first, true, SEVERAL, None), None);
         let then = behind(frame + 1, after + 10, marked);
         marks.data(then, true, SEVERAL, Some(first))
@@ -311,19 +313,19 @@ mod tests {
 
     /// Rules reported for one packet and for a Fast CNP 5 ns after its first sighting; with
     /// `fast_first`, the packet comes after the Fast CNP.
-    fn reported(packet: &[Look], fast_first: bool) -> [Option<Rule>; 2] {
+    fn reported(packet: &[Sighting], fast_first: bool) -> [Option<Rule>; 2] {
         let mut marks = Marks::default();
         let mut fast = fast_first.then(|| marks.notified(START + 5, HERE, true));
-        let mut earlier: Option<Look> = None;
+        let mut earlier: Option<Sighting> = None;
         let mut of_data = None;
-        for look in packet {
-            let look = Look {
-                at: look.at + if fast_first { 1000 } else { 0 },
-                ..*look
+        for sighting in packet {
+            let sighting = Sighting {
+                at: sighting.at + if fast_first { 1000 } else { 0 },
+                ..*sighting
             };
-            of_data = of_data.or(marks.data(look, true, SEVERAL, earlier));
-            let first = earlier.get_or_insert(look);
-            first.ce |= look.ce;
+            of_data = of_data.or(marks.data(sighting, true, SEVERAL, earlier));
+            let first = earlier.get_or_insert(sighting);
+            first.ce |= sighting.ce;
             if !fast_first && fast.is_none() {
                 fast = Some(marks.notified(START + 5, HERE, true));
             }
@@ -336,27 +338,27 @@ mod tests {
         // The packet that may have caused it: captured before and behind the switch, behind only,
         // before only.
         assert_eq!(
-            reported(&[look(1, 0, false), behind(2, 10, true)], false),
+            reported(&[sighting(1, 0, false), behind(2, 10, true)], false),
             [BLAMED, None]
         );
         assert_eq!(
-            reported(&[look(1, 0, false), behind(2, 10, false)], false),
+            reported(&[sighting(1, 0, false), behind(2, 10, false)], false),
             [None, None]
         );
         assert_eq!(
-            reported(&[look(1, 0, true), behind(2, 10, true)], false),
+            reported(&[sighting(1, 0, true), behind(2, 10, true)], false),
             [None, None]
         );
         assert_eq!(reported(&[behind(1, 4, true)], false), [None, UNCLEAR]);
         assert_eq!(reported(&[behind(1, 4, false)], false), [None, None]);
-        assert_eq!(reported(&[look(1, 0, false)], false), [None, None]);
+        assert_eq!(reported(&[sighting(1, 0, false)], false), [None, None]);
         // A packet that came only after it; captured behind only, it may have passed before.
         assert_eq!(
-            reported(&[look(1, 0, false), behind(2, 10, true)], true),
+            reported(&[sighting(1, 0, false), behind(2, 10, true)], true),
             [None, None]
         );
         assert_eq!(
-            reported(&[look(1, 0, true), behind(2, 10, true)], true),
+            reported(&[sighting(1, 0, true), behind(2, 10, true)], true),
             [None, None]
         );
         assert_eq!(reported(&[behind(1, 4, true)], true), [UNCLEAR, None]);
@@ -374,13 +376,13 @@ mod tests {
         );
         // Marked after the Fast CNP was captured, and after more than a millisecond.
         let mut marks = Marks::default();
-        let first = look(1, 0, false);
+        let first = sighting(1, 0, false);
         assert_eq!(marks.data(first, true, SEVERAL, None), None);
         assert_eq!(marks.notified(START + 5, HERE, true), None);
-        let then = behind(2, 2 * BESIDE, true);
+        let then = behind(2, 2 * CAUSE_WINDOW, true);
         assert_eq!(marks.data(then, true, SEVERAL, Some(first)), BLAMED);
-        let third = behind(3, 2 * BESIDE + 20, true);
-        let marked = Look { ce: true, ..first };
+        let third = behind(3, 2 * CAUSE_WINDOW + 20, true);
+        let marked = Sighting { ce: true, ..first };
         assert_eq!(marks.data(third, true, SEVERAL, Some(marked)), None);
     }
 
@@ -393,11 +395,11 @@ mod tests {
         assert_eq!(marks.notified(START + 200, HERE, true), UNCLEAR);
         // Marked before the first capture point.
         let mut marks = Marks::default();
-        assert_eq!(marks.data(look(1, 0, true), true, SEVERAL, None), None);
+        assert_eq!(marks.data(sighting(1, 0, true), true, SEVERAL, None), None);
         assert_eq!(marks.notified(START + 5, HERE, true), None);
         // More packets than are remembered.
         let mut marks = Marks::default();
-        for n in 0..=SUSPECTS as u32 {
+        for n in 0..=MAX_CANDIDATES as u32 {
             assert_eq!(pass(&mut marks, n * 2, u64::from(n) * 20, true), None);
         }
         assert_eq!(marks.notified(START + 2000, HERE, true), UNCLEAR);
@@ -409,18 +411,18 @@ mod tests {
         // only the first stands before the second.
         let mut marks = Marks::default();
         assert_eq!(pass(&mut marks, 1, 0, false), None);
-        let third = Look {
-            place: Place::new(2),
-            ..look(3, 20, true)
+        let third = Sighting {
+            point: CapturePoint::new(2),
+            ..sighting(3, 20, true)
         };
-        let first = look(1, 0, false);
+        let first = sighting(1, 0, false);
         assert_eq!(marks.data(third, true, SEVERAL, Some(first)), None);
         assert_eq!(marks.notified(START + 30, HERE, true), UNCLEAR);
         assert_eq!(marks.notified(START + 30, BEHIND, true), BLAMED);
         // Too long ago.
         let mut marks = Marks::default();
         assert_eq!(pass(&mut marks, 1, 0, true), None);
-        assert_eq!(marks.notified(START + BESIDE + 1, HERE, true), None);
+        assert_eq!(marks.notified(START + CAUSE_WINDOW + 1, HERE, true), None);
     }
 
     #[test]
@@ -428,27 +430,37 @@ mod tests {
         for watched in [false, true] {
             let one = (watched, false);
             let mut marks = Marks::default();
-            assert_eq!(marks.data(look(1, 0, true), true, one, None), None);
-            assert_eq!(marks.notified(START + BESIDE, HERE, false), UNCLEAR);
-            assert_eq!(marks.notified(START + BESIDE + 10, HERE, false), None);
-            let mut mark = |after| marks.data(look(2, after, true), true, one, None);
-            assert_eq!(mark(10 + 2 * BESIDE), UNCLEAR);
-            assert_eq!(mark(11 + 2 * BESIDE), None);
-            assert_eq!(marks.data(look(2, 11, true), false, one, None), None);
-            assert_eq!(marks.data(look(2, 11, false), true, one, None), None);
+            assert_eq!(marks.data(sighting(1, 0, true), true, one, None), None);
+            assert_eq!(marks.notified(START + CAUSE_WINDOW, HERE, false), UNCLEAR);
+            assert_eq!(marks.notified(START + CAUSE_WINDOW + 10, HERE, false), None);
+            let mut mark = |after| marks.data(sighting(2, after, true), true, one, None);
+            assert_eq!(mark(10 + 2 * CAUSE_WINDOW), UNCLEAR);
+            assert_eq!(mark(11 + 2 * CAUSE_WINDOW), None);
+            assert_eq!(marks.data(sighting(2, 11, true), false, one, None), None);
+            assert_eq!(marks.data(sighting(2, 11, false), true, one, None), None);
         }
     }
 
     #[test]
     fn a_mark_is_unanswered_until_the_receiver_has_answered() {
         let mut marks = Marks::default();
-        marks.data(look(1, 0, true), false, SEVERAL, None);
+        marks.data(sighting(1, 0, true), false, SEVERAL, None);
         assert_eq!(marks.unanswered(), Some(START));
         marks.answered();
         // The same packet, at another capture point.
-        marks.data(behind(2, 10, true), false, SEVERAL, Some(look(1, 0, true)));
+        marks.data(
+            behind(2, 10, true),
+            false,
+            SEVERAL,
+            Some(sighting(1, 0, true)),
+        );
         assert_eq!(marks.unanswered(), None);
-        marks.data(behind(3, 20, true), false, SEVERAL, Some(look(1, 0, false)));
+        marks.data(
+            behind(3, 20, true),
+            false,
+            SEVERAL,
+            Some(sighting(1, 0, false)),
+        );
         assert_eq!(marks.unanswered(), Some(START + 20));
     }
 }

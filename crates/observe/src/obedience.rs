@@ -49,7 +49,7 @@ mod steadiness;
 mod tests;
 
 use crate::data::Sequence;
-use crate::sightings::Place;
+use crate::sightings::CapturePoint;
 use fcn_wire::bth::MAX_24;
 
 use by_gap::ByGap;
@@ -68,7 +68,7 @@ const BATCH: u16 = 16;
 const PAUSE: f32 = 8.0;
 /// A gap this many times as long as the recent median is an outlier; slowing down to half the rate
 /// causes none.
-const STANDS_OUT: f32 = 2.0;
+const OUTLIER_RATIO: f32 = 2.0;
 /// Number of stamps after which pauses are recognised.
 const KNOWN: u8 = 64;
 /// Number of notifications after which sums are halved, so that old data fades and single-precision
@@ -76,7 +76,7 @@ const KNOWN: u8 = 64;
 const KEPT: f32 = 16_384.0;
 /// Time without a notification from which a flow counts as left alone, in usual intervals between
 /// notifications.
-const ALONE: u64 = 8;
+const QUIET_AFTER: u64 = 8;
 
 /// Octets in a time span.
 #[derive(Clone, Copy, Debug, Default)]
@@ -203,7 +203,7 @@ impl Class {
 
 /// Kind of time that the data of a batch counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-enum Times {
+enum BatchKind {
     Quiet,
     Notified,
     #[default]
@@ -214,15 +214,15 @@ enum Times {
 /// Data packets in one kind of time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
-    times: Times,
+    kind: BatchKind,
     part: Part,
 }
 
 /// Time of the last notification before the flow that it is about was known.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Missed(Option<u64>);
+pub struct UnattributedNotification(Option<u64>);
 
-impl Missed {
+impl UnattributedNotification {
     /// Records another notification at `at`, whose flow is known or not. Returns the time of the
     /// last one that was not passed to the flow, if any.
     pub const fn another(&mut self, at: u64, is_known: bool) -> Option<u64> {
@@ -425,7 +425,7 @@ struct LastPsns {
     seen: u32,
     highest: u32,
     /// Capture point of the highest PSN.
-    place: Place,
+    point: CapturePoint,
     last: u32,
     /// Recent packets, and those of them with a repeated PSN.
     packets: u32,
@@ -441,7 +441,7 @@ struct LastPsns {
 }
 
 impl LastPsns {
-    fn see(&mut self, psn: u32, place: Place) -> Order {
+    fn see(&mut self, psn: u32, point: CapturePoint) -> Order {
         let ahead = psn.wrapping_sub(self.highest) & MAX_24;
         let follows = psn == (self.last + 1) & MAX_24;
         let is_first = self.seen == 0;
@@ -455,13 +455,13 @@ impl LastPsns {
         self.packets += 1;
         if is_first || (1..0x80_0000).contains(&ahead) {
             (self.seen, self.highest) = (self.seen.checked_shl(ahead).unwrap_or(0) | 1, psn);
-            (self.place, self.was_new) = (place, true);
+            (self.point, self.was_new) = (point, true);
             if !is_first && !was_request && ahead <= MOST_SKIPPED {
                 self.skipped = ahead - 1;
             }
             return Order::New;
         }
-        if place != self.place {
+        if point != self.point {
             return Order::Overtaken;
         }
         let follows_new = core::mem::take(&mut self.was_new);
@@ -528,17 +528,17 @@ impl Obedience {
         }
     }
 
-    /// Records the PSN of data first captured at `place`. If the returned order counts,
+    /// Records the PSN of data first captured at `point`. If the returned order counts,
     /// [`data`](Self::data) is called next. Skipped PSNs count as sent, as do retransmissions;
     /// copies do not.
     #[inline]
-    pub fn sequenced(&mut self, sequence: Sequence, place: Place) -> Order {
-        self.places |= place.bit();
-        self.data_at = place.short();
+    pub fn sequenced(&mut self, sequence: Sequence, point: CapturePoint) -> Order {
+        self.places |= point.bit();
+        self.data_at = point.short();
         match sequence {
-            Sequence::Connection(psn) => self.psns.see(psn, place),
+            Sequence::Connection(psn) => self.psns.see(psn, point),
             Sequence::Request(psn) => {
-                let order = self.psns.see(psn, place);
+                let order = self.psns.see(psn, point);
                 self.psns.was_request = true;
                 match order {
                     Order::New => Order::Request,
@@ -623,8 +623,8 @@ impl Obedience {
     /// Records a notification captured at that place, for the first time or (`again`) as a copy. It
     /// counts when it passes the capture point of the data: nearer to the receiver it is captured
     /// sooner, and the sender's response would appear late, or as one to later notifications.
-    pub fn notified_at(&mut self, at: u64, place: Place, again: bool) {
-        let beside_data = place.short() == self.data_at || self.packets == 0;
+    pub fn notified_at(&mut self, at: u64, point: CapturePoint, again: bool) {
+        let beside_data = point.short() == self.data_at || self.packets == 0;
         let counted = match (again, beside_data) {
             (false, true) => true,
             (false, false) => {
@@ -636,7 +636,7 @@ impl Obedience {
             (true, false) => false,
         };
         if counted {
-            self.places |= place.bit();
+            self.places |= point.bit();
             self.notified(at);
         }
     }
@@ -668,7 +668,7 @@ impl Obedience {
         if self.usual == 0.0 {
             self.usual = long;
         }
-        let busy = if long > self.usual * STANDS_OUT {
+        let busy = if long > self.usual * OUTLIER_RATIO {
             self.usual / long
         } else {
             1.0
@@ -690,7 +690,7 @@ impl Obedience {
             let first = first.max(from);
             self.add(from, first, pace, false);
             self.close(first);
-            self.look();
+            self.update_earlier_answer();
             let last_before = if last < to { last.max(first) } else { first };
             if last_before > first && !paused {
                 self.batch.part.add(last_before - first, pace);
@@ -747,19 +747,19 @@ impl Obedience {
             part.stamps = part.stamps.saturating_add(stamps);
         }
         let times = if self.bins.is_none() {
-            Times::Quiet
+            BatchKind::Quiet
         } else if self.typical == 0 {
-            Times::Unknown
+            BatchKind::Unknown
         } else if b <= self.typical.saturating_mul(4) {
-            Times::Notified
-        } else if a > self.typical.saturating_mul(ALONE) {
-            Times::Quiet
+            BatchKind::Notified
+        } else if a > self.typical.saturating_mul(QUIET_AFTER) {
+            BatchKind::Quiet
         } else {
-            Times::Between
+            BatchKind::Between
         };
-        if self.batch.times != times {
+        if self.batch.kind != times {
             self.batch = Batch {
-                times,
+                kind: times,
                 part: Part::default(),
             };
         }
@@ -769,7 +769,7 @@ impl Obedience {
         if part.stamps >= BATCH {
             let batch = core::mem::take(part);
             let class = match times {
-                Times::Quiet => {
+                BatchKind::Quiet => {
                     if self.bins.is_some() {
                         self.left_alone = true;
                     } else {
@@ -778,9 +778,9 @@ impl Obedience {
                     }
                     &mut self.quiet
                 }
-                Times::Notified => &mut self.notified,
-                Times::Between => &mut self.between,
-                Times::Unknown => return,
+                BatchKind::Notified => &mut self.notified,
+                BatchKind::Between => &mut self.between,
+                BatchKind::Unknown => return,
             };
             class.add(&batch);
         }

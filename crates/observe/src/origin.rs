@@ -40,7 +40,7 @@
 
 use crate::bounded::Bounded;
 use crate::data::{DataPacket, Ecn, FlowKey};
-use crate::sightings::Place;
+use crate::sightings::CapturePoint;
 use crate::translation::{Attribution, WITHIN};
 use derive_more::Display;
 use fcn_wire::bth::Bth;
@@ -52,9 +52,9 @@ use std::net::IpAddr;
 const ENOUGH: u16 = 3;
 /// Number of paths found as long as others between the same hosts, after which all are assumed to
 /// be.
-const ALL_ALIKE: u32 = 8;
+const MIN_EQUAL_PATHS: u32 = 8;
 /// Maximum number of routers passed: a larger distance means an unusual initial hop limit.
-const FARTHEST: u8 = 15;
+const MAX_ROUTERS: u8 = 15;
 /// Number of packets that are all inspected, before a sample of them suffices.
 const FIRST: u32 = 1_000;
 /// Number of paths between two hosts that are distinguished, by hashes of 16 bits. A Bloom filter
@@ -162,9 +162,9 @@ pub struct Macs {
 
 impl Macs {
     /// Returns those of a CNP and the receiver's packets, if each has exactly one.
-    fn of(signs: Signs, own: &Way) -> Option<Self> {
-        (signs.mac.is_one() && own.mac.is_one()).then_some(Self {
-            cnp: signs.mac,
+    fn of(marks: PathMarks, own: &Direction) -> Option<Self> {
+        (marks.mac.is_one() && own.mac.is_one()).then_some(Self {
+            cnp: marks.mac,
             receiver: own.mac,
         })
     }
@@ -307,14 +307,14 @@ impl Inference {
 
 /// Marks of a packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Signs {
+pub struct PathMarks {
     hop_limit: u8,
     mac: Mac,
     /// Hash of the fields, other than addresses, by which its path is chosen.
     path: u16,
 }
 
-impl Signs {
+impl PathMarks {
     /// Returns those of the packet in `frame`; `None` within a tunnel, whose routers are not
     /// counted in its own header.
     #[must_use]
@@ -357,8 +357,8 @@ impl Signs {
 pub struct Cnp {
     from: IpAddr,
     to: IpAddr,
-    place: Place,
-    signs: Option<Signs>,
+    point: CapturePoint,
+    marks: Option<PathMarks>,
     /// Its origin; if that is ambiguous, the one other than the receiver.
     origin: Origin,
     /// The flow's receiver, if the flow is known.
@@ -392,8 +392,8 @@ impl Cnp {
     /// Returns a CNP captured at `at`.
     #[must_use]
     pub fn new(
-        (at, place): (u64, Place),
-        signs: Option<Signs>,
+        (at, place): (u64, CapturePoint),
+        marks: Option<PathMarks>,
         (gist, attribution): (&Notification, &Attribution),
         flow: Option<&FlowKey>,
         data: Option<SeenData>,
@@ -403,8 +403,8 @@ impl Cnp {
         Self {
             from: gist.notifier,
             to: gist.destination,
-            place,
-            signs,
+            point: place,
+            marks,
             origin: translator.unwrap_or(attribution.origin),
             receiver: flow.map(|flow| flow.receiver),
             receiver_qp: flow.map(|flow| flow.receiver_qp),
@@ -418,7 +418,7 @@ impl Cnp {
 
     /// Returns true if another CNP differs from it only in the mark that it answers.
     fn is_like(&self, other: &Self) -> bool {
-        let signs = |cnp: &Self| (cnp.from, cnp.to, cnp.place, cnp.signs, cnp.path_known);
+        let signs = |cnp: &Self| (cnp.from, cnp.to, cnp.point, cnp.marks, cnp.path_known);
         let about = |cnp: &Self| (cnp.origin, cnp.receiver, cnp.receiver_qp);
         signs(self) == signs(other) && about(self) == about(other)
     }
@@ -432,12 +432,12 @@ impl Cnp {
     }
 
     /// Returns true if it comes from the flow's receiver; `None` if the flow is unknown.
-    fn in_name(&self) -> Option<bool> {
+    fn is_from_receiver(&self) -> Option<bool> {
         self.receiver.map(|receiver| receiver == self.from)
     }
 
     /// Returns the maker of a CNP that the receiver did not generate: the only remaining candidate.
-    fn not_the_receivers(&self, evidence: Evidence) -> Inference {
+    fn attribute_elsewhere(&self, evidence: Evidence) -> Inference {
         let maker = self.translator().unwrap_or(Maker::Network);
         Inference { maker, evidence }
     }
@@ -453,7 +453,7 @@ impl Cnp {
 
 /// The packets from one host to another, at one capture point.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct Direction {
     count: u16,
     /// Number of routers passed.
     least: u8,
@@ -477,12 +477,12 @@ impl Moment {
         Self((at >> 10) as u32)
     }
 
-    const fn is_behind(self, other: Self) -> bool {
+    const fn is_after(self, other: Self) -> bool {
         self.0.wrapping_sub(other.0) as i32 > 0
     }
 }
 
-impl Way {
+impl Direction {
     const NEW: Self = Self {
         count: 0,
         least: u8::MAX,
@@ -502,49 +502,49 @@ impl Way {
     /// Returns true if this is its source's own link: the `data` that it answers has passed a
     /// router, and its own packets none.
     fn is_on_link_beside(&self, data: &Self) -> bool {
-        self.is_at_source() && (1..=FARTHEST).contains(&data.least)
+        self.is_at_source() && (1..=MAX_ROUTERS).contains(&data.least)
     }
 
     /// Returns true if the number of routers that a CNP passed can be compared with that of its
     /// packets.
-    const fn is_comparable(&self, signs: Signs) -> bool {
+    const fn is_comparable(&self, marks: PathMarks) -> bool {
         let same_start =
-            self.start == signs.start() && self.most.saturating_sub(signs.passed()) <= FARTHEST;
-        same_start || self.start != 0 && self.most <= FARTHEST
+            self.start == marks.start() && self.most.saturating_sub(marks.passed()) <= MAX_ROUTERS;
+        same_start || self.start != 0 && self.most <= MAX_ROUTERS
     }
 
     /// Returns true if there is room for another path.
-    fn took_few(&self) -> bool {
+    fn has_room_for_path(&self) -> bool {
         self.paths.contains(&NO_PATH)
     }
 
     /// Returns the last time that one of its packets took the same path.
-    fn took(&self, signs: Signs) -> Option<Moment> {
-        let path = self.paths.iter().position(|path| *path == signs.path)?;
+    fn last_use_of_path(&self, marks: PathMarks) -> Option<Moment> {
+        let path = self.paths.iter().position(|path| *path == marks.path)?;
         self.last.get(path).copied()
     }
 
     /// Records that a path was taken at `at`, if it is one of the first.
-    fn takes(&mut self, at: u64, signs: Signs) {
+    fn record_path(&mut self, at: u64, marks: PathMarks) {
         self.latest = Moment::new(at);
-        let is_its = |path: &u16| *path == signs.path || *path == NO_PATH;
+        let is_its = |path: &u16| *path == marks.path || *path == NO_PATH;
         if let Some(place) = self.paths.iter().position(is_its)
             && let (Some(path), Some(last)) = (self.paths.get_mut(place), self.last.get_mut(place))
         {
-            (*path, *last) = (signs.path, Moment::new(at));
+            (*path, *last) = (marks.path, Moment::new(at));
         }
     }
 }
 
 /// The packets between two hosts at one capture point: those of the host with the lower address,
 /// and those of the other.
-type Ways = [Way; 2];
+type Directions = [Direction; 2];
 
 /// A flow's data at the capture point nearest to its receiver: the last one that packets pass, by
 /// their hop limits.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
-    place: Place,
+    point: CapturePoint,
     /// Number of routers passed before it.
     passed: u8,
     /// True if the flow began there with the first packet that was watched anywhere.
@@ -559,10 +559,10 @@ struct Watch {
     last: u64,
     /// A packet captured at another capture point, but not at this one yet: time, PSN or
     /// [`NO_PSN`], and capture point.
-    probe: (u64, u32, Place),
+    probe: (u64, u32, CapturePoint),
     /// Transit time of the last such packet, in nanoseconds or [`UNCLEAR`], and the capture point
     /// that it came from: this capture point's clock is ahead by at most that much.
-    transit: (u32, Place),
+    transit: (u32, CapturePoint),
     /// True if a CNP about the flow was captured there.
     has_cnps: bool,
 }
@@ -573,9 +573,9 @@ const NO_PSN: u32 = u32::MAX;
 const UNCLEAR: u32 = u32::MAX;
 
 impl Watch {
-    const fn new(at: u64, (place, passed): (Place, u8), psn: u32) -> Self {
+    const fn new(at: u64, (place, passed): (CapturePoint, u8), psn: u32) -> Self {
         Self {
-            place,
+            point: place,
             passed,
             is_whole: true,
             first: (at, psn),
@@ -588,8 +588,8 @@ impl Watch {
         }
     }
 
-    fn see(&mut self, at: u64, (place, passed): (Place, u8), psn: u32, ce: bool) {
-        if place != self.place {
+    fn see(&mut self, at: u64, (place, passed): (CapturePoint, u8), psn: u32, ce: bool) {
+        if place != self.point {
             if passed <= self.passed {
                 self.see_before(at, place, psn);
                 return;
@@ -617,19 +617,19 @@ impl Watch {
 
     /// Records a packet of the flow at another capture point, upstream of this one by its hop
     /// limit.
-    fn see_before(&mut self, at: u64, place: Place, psn: u32) {
+    fn see_before(&mut self, at: u64, point: CapturePoint, psn: u32) {
         let (_, probe, _) = self.probe;
         if psn != self.next && !is_ahead(self.next, psn) {
             // By the clocks it comes back from here, or it is a retransmission.
             self.transit.0 = UNCLEAR;
         } else if probe == NO_PSN || probe == psn {
-            self.probe = (at, psn, place);
+            self.probe = (at, psn, point);
         }
     }
 
     /// Returns true if a CNP at `at` cannot answer a mark that passed here; `first` is the start of
     /// the flow, if that was captured.
-    fn excludes_marks(&self, (at, place): (u64, Place), first: Option<u64>) -> bool {
+    fn excludes_marks(&self, (at, place): (u64, CapturePoint), first: Option<u64>) -> bool {
         let is_whole = self.is_whole && first == Some(self.first.0);
         let least = if is_whole { 0 } else { WITHIN };
         let (transit, from) = self.transit;
@@ -652,7 +652,7 @@ const fn is_ahead(of: u32, psn: u32) -> bool {
 /// least recently used are evicted first.
 #[derive(Debug)]
 pub struct Origins {
-    ways: Bounded<(IpAddr, IpAddr, Place), Ways>,
+    ways: Bounded<(IpAddr, IpAddr, CapturePoint), Directions>,
     /// Data nearest to receivers, if there are several capture points.
     watches: Bounded<FlowKey, Watch>,
     /// Number of paths found to be as long as others between the same hosts, and of those found not
@@ -680,7 +680,7 @@ impl Origins {
     /// the PSNs, the same for data and for acknowledgements. Inspecting all of them cost fcn-top
     /// 10 % more instructions per packet; this way it is 2 %.
     #[inline]
-    fn looks_at(&self, psn: u32) -> bool {
+    fn is_inspected(&self, psn: u32) -> bool {
         self.looks < FIRST || psn.wrapping_mul(0x9E37_79B1) >> 29 == 0
     }
 
@@ -690,24 +690,24 @@ impl Origins {
     pub fn data(
         &mut self,
         at: u64,
-        place: Place,
+        point: CapturePoint,
         frame: &Frame<'_>,
         (data, bth): (&DataPacket<'_>, &Bth<'_>),
         (several, ce): (bool, bool),
     ) {
         // Packets that request an acknowledgement suffice to know a host's properties.
-        let looks = bth.ack_request() && self.looks_at(bth.psn());
+        let looks = bth.ack_request() && self.is_inspected(bth.psn());
         if !looks && !several {
             return;
         }
-        let Some(signs) = Signs::from_frame(frame) else {
+        let Some(marks) = PathMarks::from_frame(frame) else {
             return;
         };
         if looks {
-            self.see(at, place, (data.source, data.destination), signs);
+            self.see(at, point, (data.source, data.destination), marks);
         }
         if several {
-            let (here, psn) = ((place, signs.passed()), bth.psn());
+            let (here, psn) = ((point, marks.passed()), bth.psn());
             let watch =
                 (self.watches).get_or_insert_with(data.flow(), at, || Watch::new(at, here, psn));
             watch.see(at, here, psn, ce);
@@ -716,7 +716,7 @@ impl Origins {
 
     /// Processes an acknowledgement at any capture point.
     #[inline]
-    pub fn acknowledged(&mut self, at: u64, place: Place, frame: &Frame<'_>, bth: &Bth<'_>) {
+    pub fn acknowledged(&mut self, at: u64, point: CapturePoint, frame: &Frame<'_>, bth: &Bth<'_>) {
         let Some(ip) = frame.ip() else {
             return;
         };
@@ -731,58 +731,70 @@ impl Origins {
         {
             (watch.since, watch.is_whole) = (at.max(watch.since), false);
         }
-        if self.looks_at(bth.psn())
-            && let Some(signs) = Signs::from_frame(frame)
+        if self.is_inspected(bth.psn())
+            && let Some(marks) = PathMarks::from_frame(frame)
         {
-            self.see(at, place, (from, to), signs);
+            self.see(at, point, (from, to), marks);
         }
     }
 
     /// Processes a CNP at any capture point, and stores in it the evidence from before it.
     pub fn notified(&mut self, cnp: &mut Cnp) {
-        let ways = self.ways(cnp.place, (cnp.from, cnp.to));
-        let took = |signs| ways?.0.took(signs);
-        cnp.path_known = cnp.signs.and_then(took).is_some();
+        let directions = self.directions(cnp.point, (cnp.from, cnp.to));
+        let last_use = |signs| directions?.0.last_use_of_path(signs);
+        cnp.path_known = cnp.marks.and_then(last_use).is_some();
         if let Some(flow) = cnp.flow()
             && let Some(watch) = self.watches.get_mut(&flow)
         {
-            watch.has_cnps |= watch.place == cnp.place;
+            watch.has_cnps |= watch.point == cnp.point;
         }
     }
 
-    /// Records a packet from `from` to `to` at `place`.
-    fn see(&mut self, at: u64, place: Place, (from, to): (IpAddr, IpAddr), signs: Signs) {
+    /// Records a packet from `from` to `to` at `point`.
+    fn see(
+        &mut self,
+        at: u64,
+        point: CapturePoint,
+        (from, to): (IpAddr, IpAddr),
+        marks: PathMarks,
+    ) {
         self.looks = self.looks.saturating_add(1);
         let (key, is_upper) = pair(from, to);
-        let ways = (self.ways).get_or_insert_with((key.0, key.1, place), at, || [Way::NEW; 2]);
+        let ways =
+            (self.ways).get_or_insert_with((key.0, key.1, point), at, || [Direction::NEW; 2]);
         let [lower, upper] = ways;
         let own = if is_upper { upper } else { lower };
-        let passed = signs.passed();
+        let passed = marks.passed();
         if own.count == 0 {
-            (own.start, own.mac) = (signs.start(), signs.mac);
+            (own.start, own.mac) = (marks.start(), marks.mac);
         } else {
-            if own.start != signs.start() {
+            if own.start != marks.start() {
                 own.start = 0;
             }
-            if own.mac != signs.mac {
+            if own.mac != marks.mac {
                 own.mac = Mac::SEVERAL;
             }
             if (passed, passed) != (own.least, own.most) {
                 self.unlike = self.unlike.saturating_add(1);
-            } else if passed > 0 && own.took(signs).is_none() && own.took_few() {
+            } else if passed > 0 && own.last_use_of_path(marks).is_none() && own.has_room_for_path()
+            {
                 // Before the first router, paths do not differ in length yet.
                 self.alike = self.alike.saturating_add(1);
             }
         }
         own.count = own.count.saturating_add(1);
-        own.takes(at, signs);
+        own.record_path(at, marks);
         (own.least, own.most) = (own.least.min(passed), own.most.max(passed));
     }
 
-    /// Returns the packets from `from` to `to` at `place`, and those in the opposite direction.
-    fn ways(&self, place: Place, (from, to): (IpAddr, IpAddr)) -> Option<(&Way, &Way)> {
+    /// Returns the packets from `from` to `to` at `point`, and those in the opposite direction.
+    fn directions(
+        &self,
+        point: CapturePoint,
+        (from, to): (IpAddr, IpAddr),
+    ) -> Option<(&Direction, &Direction)> {
         let (key, is_upper) = pair(from, to);
-        let [lower, upper] = self.ways.get(&(key.0, key.1, place))?;
+        let [lower, upper] = self.ways.get(&(key.0, key.1, point))?;
         Some(match is_upper {
             true => (upper, lower),
             false => (lower, upper),
@@ -797,13 +809,13 @@ impl Origins {
 
     fn is_unmarked(&self, cnp: &Cnp) -> bool {
         self.watch_of(cnp).is_some_and(|watch| {
-            watch.excludes_marks((cnp.at, cnp.place), cnp.first) && self.is_on_link(watch, cnp)
+            watch.excludes_marks((cnp.at, cnp.point), cnp.first) && self.is_on_link(watch, cnp)
         })
     }
 
     /// Returns true if a CNP's flow is watched on its receiver's link.
     fn is_on_link(&self, watch: &Watch, cnp: &Cnp) -> bool {
-        let ways = |receiver| self.ways(watch.place, (receiver, cnp.to));
+        let ways = |receiver| self.directions(watch.point, (receiver, cnp.to));
         (cnp.receiver.and_then(ways)).is_some_and(|(own, data)| own.is_on_link_beside(data))
     }
 
@@ -822,15 +834,18 @@ impl Origins {
             return Some(Evidence::NoMark);
         }
         watch
-            .filter(|watch| watch.place != cnp.place && self.is_on_link(watch, cnp))
+            .filter(|watch| watch.point != cnp.point && self.is_on_link(watch, cnp))
             .map(|_| Evidence::NotOnItsLink)
     }
 
     /// Returns the maker of a CNP, from all packets so far.
     #[must_use]
     pub fn judge(&self, cnp: &Cnp) -> Inference {
-        let known = self.ways(cnp.place, (cnp.from, cnp.to));
-        if let Some(maker) = cnp.translator().filter(|_| cnp.in_name() != Some(true)) {
+        let known = self.directions(cnp.point, (cnp.from, cnp.to));
+        if let Some(maker) = cnp
+            .translator()
+            .filter(|_| cnp.is_from_receiver() != Some(true))
+        {
             return Inference {
                 maker,
                 evidence: Evidence::Request,
@@ -840,9 +855,9 @@ impl Origins {
         // several, at once or one after another. An InfiniBand port may have several local
         // identifiers.
         let is_receiver = known.is_some_and(|(own, data)| own.count > 0 || data.count > 0);
-        let has_other_name = cnp.in_name() == Some(false);
+        let has_other_name = cnp.is_from_receiver() == Some(false);
         let is_strange = has_other_name && !is_receiver && lid_of_address(cnp.from).is_none();
-        let evidence = match (known, cnp.signs) {
+        let evidence = match (known, cnp.marks) {
             _ if is_strange => self.compare_address(cnp),
             (Some((own, data)), Some(signs)) => self.compare(cnp, signs, own, data),
             (_, None) => Evidence::NoSigns,
@@ -858,18 +873,18 @@ impl Origins {
             (
                 Evidence::Nearer { .. } | Evidence::OtherMac(_) | Evidence::OtherAddress { .. },
                 _,
-            ) => return cnp.not_the_receivers(evidence),
+            ) => return cnp.attribute_elsewhere(evidence),
             // The flow that it is about is unknown.
             (Evidence::NothingAlike | Evidence::NoSigns, _)
-                if !is_strange && cnp.in_name() != Some(true) =>
+                if !is_strange && cnp.is_from_receiver() != Some(true) =>
             {
                 return Inference::unknown(Evidence::NoFlow);
             }
-            (_, Some(Evidence::NoMark)) => return cnp.not_the_receivers(Evidence::NoMark),
+            (_, Some(Evidence::NoMark)) => return cnp.attribute_elsewhere(Evidence::NoMark),
             (Evidence::Alike, Some(against)) => return Inference::unknown(against),
             // A node that was notified just before may speak in the receiver's name.
             (Evidence::Alike, None)
-                if cnp.in_name() == Some(true) && cnp.translator().is_none() =>
+                if cnp.is_from_receiver() == Some(true) && cnp.translator().is_none() =>
             {
                 Maker::ReceiverOrImitation
             }
@@ -881,8 +896,9 @@ impl Origins {
     /// Compares a CNP from another address than the flow's receiver with the receiver's packets: a
     /// NIC may have several addresses.
     fn compare_address(&self, cnp: &Cnp) -> Evidence {
-        let own = (cnp.receiver).and_then(|receiver| self.ways(cnp.place, (receiver, cnp.to)));
-        let Some(signs) = cnp.signs else {
+        let own =
+            (cnp.receiver).and_then(|receiver| self.directions(cnp.point, (receiver, cnp.to)));
+        let Some(signs) = cnp.marks else {
             return Evidence::NoSigns;
         };
         let Some((own, data)) = own else {
@@ -903,7 +919,7 @@ impl Origins {
             _ => {}
         }
         // Paths also depend on addresses: they have to be of one length.
-        let is_one_length = self.unlike == 0 || own.least == own.most && !own.took_few();
+        let is_one_length = self.unlike == 0 || own.least == own.most && !own.has_room_for_path();
         match passed < receiver && own.is_comparable(signs) && is_one_length {
             true => Evidence::OtherAddress { passed, receiver },
             false => Evidence::AddressUnclear,
@@ -912,12 +928,12 @@ impl Origins {
 
     /// Compares a CNP in the receiver's name with the receiver's packets, and the data that they
     /// answer.
-    fn compare(&self, cnp: &Cnp, signs: Signs, own: &Way, data: &Way) -> Evidence {
+    fn compare(&self, cnp: &Cnp, marks: PathMarks, own: &Direction, data: &Direction) -> Evidence {
         if own.count < ENOUGH {
             return Evidence::NothingAlike;
         }
-        let (passed, receiver) = (signs.passed(), own.least);
-        let macs = Macs::of(signs, own);
+        let (passed, receiver) = (marks.passed(), own.least);
+        let macs = Macs::of(marks, own);
         let unlike = macs.filter(|macs| macs.differ());
         if let Some(macs) = unlike.filter(|_| own.is_at_source()) {
             // On its own link a receiver may have another port.
@@ -926,12 +942,12 @@ impl Origins {
                 false => Evidence::OtherMac(macs),
             };
         }
-        let comparable = own.is_comparable(signs);
-        let took = own.took(signs);
-        let all_alike = self.unlike == 0 && self.alike >= ALL_ALIKE;
-        if passed < receiver && comparable && (took.is_some() || all_alike) {
-            let last = (took.filter(|_| cnp.path_known)).or(all_alike.then_some(own.latest));
-            let is_between = last.is_some_and(|last| last.is_behind(Moment::new(cnp.at)));
+        let comparable = own.is_comparable(marks);
+        let last_use = own.last_use_of_path(marks);
+        let all_alike = self.unlike == 0 && self.alike >= MIN_EQUAL_PATHS;
+        if passed < receiver && comparable && (last_use.is_some() || all_alike) {
+            let last = (last_use.filter(|_| cnp.path_known)).or(all_alike.then_some(own.latest));
+            let is_between = last.is_some_and(|last| last.is_after(Moment::new(cnp.at)));
             return match is_between {
                 true => Evidence::Nearer {
                     passed,
@@ -946,7 +962,7 @@ impl Origins {
         let on_its_link = own.mac.is_one() && own.is_on_link_beside(data);
         // The mark that it answers passed here, unless a switch that does not route marks behind
         // this capture point, and perhaps generates the CNP itself.
-        if is_like && on_its_link && cnp.marked && cnp.in_name() != Some(false) {
+        if is_like && on_its_link && cnp.marked && cnp.is_from_receiver() != Some(false) {
             return Evidence::OnItsLink;
         }
         let several = own.least != own.most || own.mac == Mac::SEVERAL && own.most == 0;
@@ -1075,7 +1091,7 @@ mod tests {
     use fcn_wire::compose::{Part, UdpChecksum};
     use fcn_wire::{Kind, LinkType, Message, Opcode, Profile, Qp, Subject};
 
-    const HERE: Place = Place::new(0);
+    const HERE: CapturePoint = CapturePoint::new(0);
     const QP: Qp = Qp::truncate(0x222);
     const US: u64 = 1_000;
     /// Last octet of MAC addresses.
@@ -1170,19 +1186,19 @@ mod tests {
             ))
         }
 
-        fn signs(self) -> Signs {
-            self.with(|frame| Signs::from_frame(frame).unwrap())
+        fn signs(self) -> PathMarks {
+            self.with(|frame| PathMarks::from_frame(frame).unwrap())
         }
     }
 
-    fn see(origins: &mut Origins, at: u64, place: Place, packet: Passing) {
-        see_data(origins, at, place, packet, (false, false));
+    fn see(origins: &mut Origins, at: u64, point: CapturePoint, packet: Passing) {
+        see_data(origins, at, point, packet, (false, false));
     }
 
     fn see_data(
         origins: &mut Origins,
         at: u64,
-        place: Place,
+        point: CapturePoint,
         packet: Passing,
         several_and_ce: (bool, bool),
     ) {
@@ -1191,8 +1207,8 @@ mod tests {
                 panic!("RoCEv2");
             };
             match DataPacket::from_frame(frame) {
-                Some(data) => origins.data(at, place, frame, (&data, &bth), several_and_ce),
-                None => origins.acknowledged(at, place, frame, &bth),
+                Some(data) => origins.data(at, point, frame, (&data, &bth), several_and_ce),
+                None => origins.acknowledged(at, point, frame, &bth),
             }
         });
     }
@@ -1524,7 +1540,7 @@ mod tests {
         is_seen: impl Fn(u32) -> bool,
         is_marked: impl Fn(u32) -> bool,
     ) {
-        let link = Place::new(1);
+        let link = CapturePoint::new(1);
         for psn in from..to {
             let at = u64::from(psn) * MS;
             let data = Passing { psn, ..DATA };
@@ -1612,7 +1628,7 @@ mod tests {
         assert_eq!(origins.judge(&here).evidence, Evidence::NoMark);
         // Its copy, or any other about the flow.
         origins.notified(&mut Cnp {
-            place: Place::new(1),
+            point: CapturePoint::new(1),
             ..here
         });
         assert_eq!(makers(&origins, [50, 98]), [Maker::ReceiverOrImitation; 2]);
@@ -1627,7 +1643,7 @@ mod tests {
             let mut looks: Vec<_> = (0..=last)
                 .flat_map(|psn| {
                     let at = i64::from(psn) * MS as i64 + 100 * MS as i64;
-                    [(at, psn, HERE), (at + off, psn, Place::new(1))]
+                    [(at, psn, HERE), (at + off, psn, CapturePoint::new(1))]
                 })
                 .filter(|(at, ..)| *at <= (i64::from(last) + 100) * MS as i64)
                 .collect();
@@ -1675,7 +1691,7 @@ mod tests {
             ce: true,
             ..DATA
         };
-        see(&mut origins, 50 * MS, Place::new(1), marked);
+        see(&mut origins, 50 * MS, CapturePoint::new(1), marked);
         watched(&mut origins, (50, 100), ALL, NONE);
         assert_eq!(
             makers(&origins, [50, 59, 61]),
@@ -1746,7 +1762,7 @@ mod tests {
         let inner = |parts: &[Part<'_>]| {
             let bytes = build(parts);
             let link = LinkType::Ethernet;
-            Signs::from_frame(&Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT))
+            PathMarks::from_frame(&Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT))
         };
         let ethernet = Part::Ethernet {
             source: [2; 6],
@@ -1859,7 +1875,7 @@ mod tests {
         };
         let nearer = cnp(nearer, Origin::Receiver, US);
         let elsewhere = Cnp {
-            place: Place::new(5),
+            point: CapturePoint::new(5),
             ..cnp(ACK, Origin::Receiver, US)
         };
         let maker = |is_nearer: fn(usize) -> bool| {
@@ -1928,7 +1944,7 @@ mod tests {
             path_known: false,
             ..cnp(packet, Origin::Unknown, 5 * US)
         };
-        assert_eq!(cnp.in_name(), Some(false));
+        assert_eq!(cnp.is_from_receiver(), Some(false));
         origins.judge(&cnp)
     }
 
@@ -2035,7 +2051,7 @@ mod tests {
             let bytes = build(&parts);
             let link = LinkType::Ethernet;
             let frame = Frame::parse(&bytes, bytes.len(), link, &Profile::DEFAULT);
-            Signs::from_frame(&frame).unwrap().mac
+            PathMarks::from_frame(&frame).unwrap().mac
         };
         assert_eq!([0, 1, 2].map(tagged), [mac(NIC); 3]);
     }
@@ -2052,7 +2068,7 @@ mod tests {
     fn state_is_small() {
         assert!(size_of::<Tally>() <= 184, "{}", size_of::<Tally>());
         assert!(size_of::<Cnp>() <= 112, "{}", size_of::<Cnp>());
-        let ways = size_of::<(IpAddr, IpAddr, Place)>() + size_of::<Ways>();
+        let ways = size_of::<(IpAddr, IpAddr, CapturePoint)>() + size_of::<Directions>();
         let watch = size_of::<FlowKey>() + size_of::<Watch>();
         assert!(watch <= 152, "{watch}");
         assert!(ways <= 256, "{ways}");

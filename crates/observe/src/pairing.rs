@@ -18,7 +18,7 @@ use std::net::IpAddr;
 
 /// Maximum number of QPs remembered at one host for packets from another: the number of bits in a
 /// [`Mask`].
-pub const MOST_QPS: usize = 128;
+pub const MAX_QPS: usize = 128;
 /// Maximum distance in PSNs, in either direction, between an acknowledgement and the flow's most
 /// advanced data packet: 1.3 ms at 100 Gbit/s in packets of 4 KB. Above that, random PSNs begin to
 /// look related: of 64 flows 3 in 100 have another in reach.
@@ -57,7 +57,7 @@ const ENOUGH_ALONE: u8 = 8;
 const DISPLACES_ONE_IN: u32 = 64;
 /// Number of packets between two hosts after which an idle QP is assumed to be closed, and after
 /// which the count of displaced ones is halved: 64 for each of the QPs remembered.
-const CLOSED: u32 = 64 * MOST_QPS as u32;
+const CLOSED: u32 = 64 * MAX_QPS as u32;
 /// Number of packets between two hosts after which a QP is not expected to be paired any more.
 const HOPELESS: u32 = CLOSED / 4;
 /// Pairs by source port are accepted while at most one in this many is expected to be wrong.
@@ -65,7 +65,7 @@ const ONE_WRONG_IN: u64 = 512;
 /// Stands for several ports of a QP, which the rule does not cover.
 const SEVERAL: u16 = 1;
 /// Mate of a QP without one.
-const NOBODY: u8 = u8::MAX;
+const UNPAIRED: u8 = u8::MAX;
 /// Stands for no PSN.
 const NO_PSN: u32 = u32::MAX;
 
@@ -184,7 +184,7 @@ struct End {
     touched: u32,
     /// UDP source ports of packets to it, by [`Traffic`]; 0: none, [`SEVERAL`]: several.
     ports: [u16; 2],
-    /// Its index in the other host's list, or [`NOBODY`].
+    /// Its index in the other host's list, or [`UNPAIRED`].
     mate: u8,
     /// Evidence for the pair.
     from: Resolved,
@@ -208,7 +208,7 @@ impl End {
             psn: NO_PSN,
             touched: 0,
             ports: [0; 2],
-            mate: NOBODY,
+            mate: UNPAIRED,
             from: Resolved::Only,
             acks: Cell {
                 fits: 0,
@@ -235,7 +235,7 @@ impl End {
     }
 
     const fn is_paired(&self) -> bool {
-        self.mate != NOBODY
+        self.mate != UNPAIRED
     }
 }
 
@@ -299,7 +299,7 @@ fn places(mut mask: Mask) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let place = mask.trailing_zeros() as usize;
         mask &= mask.wrapping_sub(1);
-        (place < MOST_QPS).then_some(place)
+        (place < MAX_QPS).then_some(place)
     })
 }
 
@@ -376,7 +376,7 @@ impl Between {
     ) {
         for (at, place, mate) in [(at, place, mate), (1 - at, mate, place)] {
             if usize::from(self.sides[at].ends[place].mate) != mate {
-                self.part(at, place, peers);
+                self.unpair(at, place, peers);
             }
             let end = &mut self.sides[at].ends[place];
             (end.mate, end.from) = (mate as u8, from);
@@ -388,14 +388,14 @@ impl Between {
     }
 
     /// Dissolves the pair of the QP `place` at host `at`, if it has one.
-    fn part(&mut self, at: usize, place: usize, peers: &mut Peers) {
+    fn unpair(&mut self, at: usize, place: usize, peers: &mut Peers) {
         let mate = usize::from(self.sides[at].ends[place].mate);
-        if mate == usize::from(NOBODY) {
+        if mate == usize::from(UNPAIRED) {
             return;
         }
         for (at, place) in [(at, place), (1 - at, mate)] {
             let end = &mut self.sides[at].ends[place];
-            (end.mate, end.psn) = (NOBODY, NO_PSN);
+            (end.mate, end.psn) = (UNPAIRED, NO_PSN);
             let key = (self.hosts.0[at], end.qp);
             if peers.hosts.get(&key) == Some(&self.hosts.0[1 - at]) {
                 peers.hosts.remove(&key);
@@ -414,7 +414,7 @@ impl Between {
             self.vacant[1 - at] += 1;
             mate.qp
         });
-        self.part(at, place, peers);
+        self.unpair(at, place, peers);
         if let Some(mate) = mate {
             let [own, other] = [self.hosts.0[at], self.hosts.0[1 - at]];
             for (host, qp, peer) in [
@@ -485,7 +485,7 @@ impl Between {
         // There are several now.
         for at in 0..2 {
             for place in places(self.sides[at].mask(|end| end.from == Resolved::Only)) {
-                self.part(at, place, peers);
+                self.unpair(at, place, peers);
             }
         }
         Some((place, true))
@@ -515,7 +515,7 @@ impl Between {
         };
         let mut free = [self.sides[0].mask(is_open), self.sides[1].mask(is_open)];
         let all = free[0];
-        let mut mates = [NOBODY; MOST_QPS];
+        let mut mates = [UNPAIRED; MAX_QPS];
         let mut found = true;
         while std::mem::take(&mut found) {
             for at in 0..2 {
@@ -543,13 +543,13 @@ impl Between {
                 }
             }
         }
-        let by_rule = mates.iter().filter(|mate| **mate != NOBODY).count();
+        let by_rule = mates.iter().filter(|mate| **mate != UNPAIRED).count();
         let occupied = |at: usize| self.sides[at].ends.len() - self.vacant[at] as usize;
         let lens = [occupied(0), occupied(1)];
         self.by_port = false;
         for place in places(all) {
             let mate = usize::from(mates[place]);
-            let is_sure = mate != usize::from(NOBODY)
+            let is_sure = mate != usize::from(UNPAIRED)
                 && is_sure(by_rule, lens, self.displaced, {
                     ports_between(&self.sides[0].ends[place], &self.sides[1].ends[mate])
                 });
@@ -558,7 +558,7 @@ impl Between {
             if is_sure && (usize::from(before.mate), before.from) != (mate, Resolved::Port) {
                 self.pair(0, (place, mate), Resolved::Port, peers);
             } else if !is_sure && before.from == Resolved::Port {
-                self.part(0, place, peers);
+                self.unpair(0, place, peers);
             }
         }
     }
@@ -620,7 +620,7 @@ impl Between {
                 let bit = 1 << end.mate;
                 end.by_port &= !bit;
             }
-            self.part(at, place, peers);
+            self.unpair(at, place, peers);
             return self.acknowledged((at, place), (time, psn), flows, peers);
         }
         end.psn = psn;
@@ -672,7 +672,7 @@ impl Between {
             }
             let has_port = end.from == Resolved::Port;
             if end.is_paired() && !has_port && fitting & 1 << end.mate != 0 {
-                self.part(at, place, peers);
+                self.unpair(at, place, peers);
             }
         }
     }
@@ -699,7 +699,7 @@ impl Between {
             (Some(one), Some(other)) => one.likelier_than(other),
             _ => f32::INFINITY,
         };
-        let mut mates = [0; MOST_QPS];
+        let mut mates = [0; MAX_QPS];
         let (mut left, mut least, mut most) = (flows, f32::INFINITY, 0.0_f32);
         for place in places(free) {
             let best = places(flows).min_by(|one, other| {
@@ -783,7 +783,7 @@ impl Between {
         let holder = usize::from(others.ends[best].mate);
         if let Some(holder) = side.ends.get(holder).map(|_| holder) {
             // Both are acknowledged as the flow advances: one of them belongs to another flow.
-            self.part(at, holder, peers);
+            self.unpair(at, holder, peers);
             for place in [place, holder] {
                 let end = &mut self.sides[at].ends[place];
                 (end.in_step, end.row) = (true, Vec::new());
@@ -907,7 +907,7 @@ impl Pairing {
             between.displaced = between.displaced.map(|qps| qps / 2);
         }
         let before = between.len();
-        let most = MOST_QPS.min(self.limit);
+        let most = MAX_QPS.min(self.limit);
         let Some((place, is_new)) = between.end((at, qp), traffic, most, peers) else {
             return;
         };
@@ -926,7 +926,7 @@ impl Pairing {
         {
             self.qps -= oldest.len();
             for place in 0..oldest.sides[0].ends.len() {
-                oldest.part(0, place, peers);
+                oldest.unpair(0, place, peers);
             }
         }
     }
@@ -941,7 +941,7 @@ impl Pairing {
         // Its port is recorded below.
         self.packet(packet, (Traffic::Data, 0), |between, (at, place), peers| {
             if is_anew {
-                between.part(at, place, peers);
+                between.unpair(at, place, peers);
             }
             let end = &mut between.sides[at].ends[place];
             end.has_data = true;
@@ -973,7 +973,7 @@ impl Pairing {
         let sides = self.between.peek(&hosts).map(|between| &between.sides);
         // Many QPs, none of which can have a mate, need not be searched.
         if sides
-            .is_some_and(|sides| sides[at].ends.len() >= MOST_QPS && sides[1 - at].ends.is_empty())
+            .is_some_and(|sides| sides[at].ends.len() >= MAX_QPS && sides[1 - at].ends.is_empty())
         {
             return;
         }
@@ -1228,7 +1228,7 @@ mod tests {
             pairing.begins(&flow(20_000 + n), false, 0xC001);
         }
         assert_eq!(found(&pairing, 887), None, "one of many");
-        assert_eq!(pairing.len(), 1 + MOST_QPS);
+        assert_eq!(pairing.len(), 1 + MAX_QPS);
     }
 
     #[test]
@@ -1290,13 +1290,13 @@ mod tests {
         let (qp, receiver_qp) = (887, 11_662);
         let displaced = || {
             let mut pairing = Pairing::new(1000);
-            for n in 0..MOST_QPS as u32 + 2 {
+            for n in 0..MAX_QPS as u32 + 2 {
                 let (own, flow) = (qp + n, flow(receiver_qp + 3 * n));
                 let port = udp_source_port(Qp::truncate(own), flow.receiver_qp);
                 pairing.begins(&flow, false, port);
                 pairing.notified(B, A, Qp::truncate(own));
             }
-            assert_eq!(pairing.len(), 2 * MOST_QPS);
+            assert_eq!(pairing.len(), 2 * MAX_QPS);
             pairing
         };
         let first = flow(receiver_qp);

@@ -6,7 +6,7 @@
 
 use crate::connections::Connections;
 use crate::data::FlowKey;
-use crate::flow_table::{Begins, FlowTable, Sequenced};
+use crate::flow_table::{FlowStart, FlowTable, Sequenced};
 use crate::pairing::{Pairing, is_beside};
 use crate::resolved::Resolved;
 use fcn_wire::rdma_cm::Cm;
@@ -108,18 +108,18 @@ impl Resolver {
     /// Records whether a flow begins with a data packet from that UDP source port. If it begins
     /// anew, the previous connection is forgotten, as the QP at the receiver now has another one.
     #[inline]
-    pub fn begins(&mut self, key: &FlowKey, begins: Begins, port: u16) {
-        if begins != Begins::Before {
-            self.begins_now(key, begins, port);
+    pub fn begins(&mut self, key: &FlowKey, start: FlowStart, port: u16) {
+        if start != FlowStart::Before {
+            self.begins_now(key, start, port);
         }
     }
 
     #[cold]
-    fn begins_now(&mut self, key: &FlowKey, begins: Begins, port: u16) {
-        if begins == Begins::Spread {
+    fn begins_now(&mut self, key: &FlowKey, start: FlowStart, port: u16) {
+        if start == FlowStart::Spread {
             return self.pairing.spreads(key);
         }
-        let is_anew = begins == Begins::Anew;
+        let is_anew = start == FlowStart::Anew;
         self.connections.begins(key, is_anew);
         self.pairing.begins(key, is_anew, port);
     }
@@ -202,7 +202,7 @@ mod tests {
     /// Sends data up to `last`, then an acknowledgement of `psn` to `qp`, for each pair.
     fn acknowledge(resolver: &mut Resolver, qp: Qp, acks: impl IntoIterator<Item = (u32, u32)>) {
         for (last, psn) in acks {
-            resolver.begins(&FLOW, Begins::First, 0);
+            resolver.begins(&FLOW, FlowStart::First, 0);
             resolver.acknowledged((RECEIVER, SENDER, qp), 0, (0, psn), &only(last));
         }
     }
@@ -297,7 +297,7 @@ mod tests {
             flows.data(first, 0, (None, 0), || 700_000);
             flows.data(other, 0, (None, 0), || psn + acks);
             for key in [&first, &other] {
-                resolver.begins(key, Begins::First, 0);
+                resolver.begins(key, FlowStart::First, 0);
             }
             for psn in (psn..psn + acks).chain([psn + acks - 1]) {
                 resolver.acknowledged((other.receiver, sender, qp), 0, (0, psn), &flows);

@@ -74,7 +74,7 @@ impl Duties {
 /// permits every source.
 #[must_use]
 pub fn untrusted(list: &[Prefix], notification: &Notification) -> Option<Rule> {
-    let suspected = !list.is_empty() && !access::lists(list, notification.notifier);
+    let suspected = !list.is_empty() && !access::list_contains(list, notification.notifier);
     Some(
         Duties::for_kind(notification.kind)
             .filter(|_| suspected)?
@@ -87,7 +87,7 @@ pub fn untrusted(list: &[Prefix], notification: &Notification) -> Option<Rule> {
 #[inline]
 #[must_use]
 pub fn crosses(domain: &[Prefix], notification: &Notification) -> Option<Rule> {
-    let inside = |address| access::lists(domain, address);
+    let inside = |address| access::list_contains(domain, address);
     let crosses =
         !domain.is_empty() && inside(notification.notifier) != inside(notification.destination);
     Some(
@@ -149,7 +149,7 @@ const YOUNG: u64 = 8;
 /// of a flow of that age. Those of a flow younger than the window are scaled up to it: a flow that
 /// is notified soon after its start has not grown just because it did not exist before.
 #[must_use]
-pub fn of_window(octets: f64, age: u64, window: u64) -> Option<f64> {
+pub fn scaled_to_window(octets: f64, age: u64, window: u64) -> Option<f64> {
     if age >= window {
         Some(octets)
     } else if age > 0 && age >= window / YOUNG {
@@ -240,10 +240,10 @@ mod tests {
 
     #[test]
     fn a_young_flow_counts_by_its_rate() {
-        assert_eq!(of_window(5.0, 100, 100), Some(5.0));
-        assert_eq!(of_window(5.0, 50, 100), Some(10.0));
-        assert_eq!(of_window(5.0, 11, 100), None);
-        assert_eq!(of_window(5.0, 0, 7), None);
+        assert_eq!(scaled_to_window(5.0, 100, 100), Some(5.0));
+        assert_eq!(scaled_to_window(5.0, 50, 100), Some(10.0));
+        assert_eq!(scaled_to_window(5.0, 11, 100), None);
+        assert_eq!(scaled_to_window(5.0, 0, 7), None);
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! the oldest packet of that identity, at most [`WITHIN`] away, that this capture point has not
 //! seen yet; without one it is a new packet. So n copies at one capture point count as n, and n at
 //! each of two count as n too. Packets from before a later capture point started are taken to have
-//! passed it uncaptured, except the latest of them, if it is much nearer in time (`NEARER`) than
-//! such packets are to each other.
+//! passed it uncaptured, except the latest of them, if it is much nearer in time (`DISTANCE_RATIO`)
+//! than such packets are to each other.
 
 use crate::data::{DataPacket, words};
 use crate::unit::Unit;
@@ -24,31 +24,31 @@ pub const WITHIN: u64 = 10_000_000;
 /// Number of packets remembered: at ten million per second, those of 6 ms.
 pub const KEPT: usize = 1 << 16;
 /// Maximum number of packets searched for a match.
-const LOOKED_AT: usize = 1024;
+const MAX_SEARCHED: usize = 1024;
 /// A capture point whose first packet was captured this much later than the first of all is taken
 /// to have started late, in nanoseconds: capture points are mostly nearer to each other than that.
 const LATE: u64 = 1_000_000;
 /// Required ratio of the distance between such packets to the distance from the latest of them.
-const NEARER: u64 = 4;
+const DISTANCE_RATIO: u64 = 4;
 /// Maximum number of capture points distinguished. Further ones count as the last.
-pub const MOST_PLACES: usize = 1_024;
+pub const MAX_CAPTURE_POINTS: usize = 1_024;
 /// Maximum number of capture points remembered per packet (in and out of eight switches); further
 /// ones overwrite the last.
-const PLACES_EACH: usize = 16;
+const MAX_CAPTURE_POINTS_PER_PACKET: usize = 16;
 /// Octets of a message by which it is identified: those of a CNP, or of a quoted packet up to its
 /// PSN.
-const TELLING: usize = 128;
+const IDENTIFYING_OCTETS: usize = 128;
 
 /// A capture point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct CapturePoint {
     /// Number of the interface that it was captured on.
     interface: u32,
     /// The kernel's index of the interface that it passed, if captured on all interfaces.
     index: u32,
 }
 
-impl Place {
+impl CapturePoint {
     /// Returns the capture point of a capture's interface.
     #[must_use]
     pub const fn new(interface: u32) -> Self {
@@ -81,7 +81,7 @@ impl Place {
 
     /// Returns true if one interface captures the packets of several.
     #[must_use]
-    pub const fn is_of_several(self) -> bool {
+    pub const fn captures_several_interfaces(self) -> bool {
         self.index != 0
     }
 
@@ -116,7 +116,7 @@ impl Place {
 /// Returns true if captures of that link type may contain packets of several interfaces without
 /// recording which.
 #[must_use]
-pub const fn is_unclear(link: LinkType) -> bool {
+pub const fn hides_interface(link: LinkType) -> bool {
     matches!(link, LinkType::LinuxCooked)
 }
 
@@ -149,13 +149,13 @@ impl Identity {
 
 /// One sighting of a packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Look {
+pub struct Sighting {
     /// Time in nanoseconds since the epoch.
     pub at: u64,
     /// Frame number.
     pub frame: u32,
     /// Capture point.
-    pub place: Place,
+    pub point: CapturePoint,
     /// True if it is marked CE.
     pub ce: bool,
 }
@@ -163,11 +163,11 @@ pub struct Look {
 #[derive(Clone, Copy, Debug)]
 struct Record {
     identity: u64,
-    first: Look,
+    first: Sighting,
     /// Time of capture of the first sighting, by the capture's clock.
     captured: u64,
     /// Numbers of the capture points that have seen it, counted from 1; 0 for none.
-    places: [u16; PLACES_EACH],
+    places: [u16; MAX_CAPTURE_POINTS_PER_PACKET],
     /// Number of the previous packet in its chain; packets count from 1.
     before: u64,
 }
@@ -181,11 +181,11 @@ impl Record {
 
 /// A capture point and its state.
 #[derive(Debug)]
-struct Known {
-    place: Place,
+struct CapturePointState {
+    point: CapturePoint,
     /// Time of its first packet, if that is so much later than the first packet of all that it is
     /// taken to have started late; else 0.
-    looked_at: u64,
+    started_late_at: u64,
     unit: Unit,
 }
 
@@ -193,8 +193,8 @@ struct Known {
 #[derive(Debug, Default)]
 pub struct Sightings {
     seed: RandomState,
-    places: Vec<Known>,
-    numbers: HashMap<Place, u16, RandomState>,
+    places: Vec<CapturePointState>,
+    numbers: HashMap<CapturePoint, u16, RandomState>,
     /// True if there are more capture points than are distinguished.
     has_more: bool,
     /// Time of capture of the first packet of all.
@@ -248,7 +248,7 @@ impl Sightings {
     /// Returns true if capture points see the same data so long after one another that it is taken
     /// for other data: their clocks differ.
     #[must_use]
-    pub const fn are_apart(&self) -> bool {
+    pub const fn clocks_differ(&self) -> bool {
         let [least, one_in] = APART;
         self.long_ago >= least && self.long_ago > self.data / one_in
     }
@@ -284,7 +284,7 @@ impl Sightings {
         };
         hasher.write_u64(u64::from(qp.map_or(label, Qp::get)));
         hasher.write_u64(u64::from(gist.deepest_queue.unwrap_or(0)) << 8 | gist.hops as u64);
-        hasher.write(payload.get(..TELLING).unwrap_or(payload));
+        hasher.write(payload.get(..IDENTIFYING_OCTETS).unwrap_or(payload));
         Identity(hasher.finish() & !Identity::DATA)
     }
 
@@ -295,7 +295,7 @@ impl Sightings {
         for word in [source, destination].iter().flat_map(words) {
             hasher.write_u64(word);
         }
-        hasher.write(octets.get(..TELLING).unwrap_or(octets));
+        hasher.write(octets.get(..IDENTIFYING_OCTETS).unwrap_or(octets));
         Identity(hasher.finish() & !Identity::DATA)
     }
 
@@ -315,25 +315,30 @@ impl Sightings {
     }
 
     /// Records a sighting. Returns the packet's first sighting, if this is another one.
-    pub fn see(&mut self, identity: Identity, look: Look) -> Option<Look> {
-        self.see_captured(identity, look, look.at)
+    pub fn see(&mut self, identity: Identity, sighting: Sighting) -> Option<Sighting> {
+        self.see_captured(identity, sighting, sighting.at)
     }
 
     /// Like [`see`](Self::see), if the time stamp is by another clock than the capture's, which is
     /// common to all capture points: `captured` is the time by that clock.
-    pub fn see_captured(&mut self, identity: Identity, look: Look, captured: u64) -> Option<Look> {
+    pub fn see_captured(
+        &mut self,
+        identity: Identity,
+        sighting: Sighting,
+        captured: u64,
+    ) -> Option<Sighting> {
         if self.records.is_empty() {
             self.records.reserve_exact(KEPT);
             self.chains = vec![0; KEPT];
             self.began = captured;
         }
-        let (place, looked_at) = self.number(&look, captured);
+        let (place, looked_at) = self.number(&sighting, captured);
         let chain = identity.0 as usize % KEPT;
         let last = self.chains[chain];
         let (mut long_ago, mut alike) = (false, false);
         let (mut found, mut latest) = (None, None);
         let mut number = last;
-        let mut left = LOOKED_AT;
+        let mut left = MAX_SEARCHED;
         while left > 0 {
             left -= 1;
             let Some(record) = self.record(number) else {
@@ -357,7 +362,7 @@ impl Sightings {
                         continue;
                     };
                     let apart = its.saturating_sub(record.captured);
-                    if captured.saturating_sub(its).saturating_mul(NEARER) > apart {
+                    if captured.saturating_sub(its).saturating_mul(DISTANCE_RATIO) > apart {
                         latest = None;
                         self.unclear = Some(self.unclear.map_or(apart, |least| least.min(apart)));
                     }
@@ -380,25 +385,25 @@ impl Sightings {
             if identity.is_data() {
                 // So it had started by then.
                 let before = self.records[number as usize % KEPT].captured;
-                known.looked_at = known.looked_at.min(before);
+                known.started_late_at = known.started_late_at.min(before);
                 let way = captured.saturating_sub(before);
                 self.unsure |=
-                    (self.unclear).is_some_and(|least| way.saturating_mul(NEARER) > least);
+                    (self.unclear).is_some_and(|least| way.saturating_mul(DISTANCE_RATIO) > least);
             }
             let record = &mut self.records[number as usize % KEPT];
-            let free = record.place(0).unwrap_or(PLACES_EACH - 1);
+            let free = record.place(0).unwrap_or(MAX_CAPTURE_POINTS_PER_PACKET - 1);
             record.places[free] = place;
             let first = record.first;
-            record.first.ce |= look.ce;
+            record.first.ce |= sighting.ce;
             return Some(first);
         }
         self.forgot |= several && self.has_forgotten(captured);
         self.long_ago += u64::from(long_ago && identity.is_data());
-        let mut places = [0; PLACES_EACH];
+        let mut places = [0; MAX_CAPTURE_POINTS_PER_PACKET];
         places[0] = place;
         let record = Record {
             identity: identity.0,
-            first: look,
+            first: sighting,
             captured,
             places,
             before: last,
@@ -419,8 +424,8 @@ impl Sightings {
 
     /// Records the time stamp of a packet that need not be recognised elsewhere.
     #[inline]
-    pub fn pass(&mut self, look: &Look) {
-        self.number(look, look.at);
+    pub fn record_time_stamp(&mut self, sighting: &Sighting) {
+        self.number(sighting, sighting.at);
     }
 
     /// Returns true if packets of that time are forgotten, given that they come in the order of
@@ -441,30 +446,30 @@ impl Sightings {
     /// Returns the number of the capture point, and the time at which it started if that is later
     /// than others, else 0.
     #[inline]
-    fn number(&mut self, look: &Look, captured: u64) -> (u16, u64) {
-        let number = match self.numbers.get(&look.place) {
+    fn number(&mut self, sighting: &Sighting, captured: u64) -> (u16, u64) {
+        let number = match self.numbers.get(&sighting.point) {
             Some(number) => *number,
-            None => self.new_place(look.place, captured),
+            None => self.new_place(sighting.point, captured),
         };
         let known = &mut self.places[usize::from(number) - 1];
-        known.unit.add(look.at);
-        (number, known.looked_at)
+        known.unit.add(sighting.at);
+        (number, known.started_late_at)
     }
 
     #[cold]
-    fn new_place(&mut self, place: Place, captured: u64) -> u16 {
-        if self.places.len() == MOST_PLACES {
+    fn new_place(&mut self, point: CapturePoint, captured: u64) -> u16 {
+        if self.places.len() == MAX_CAPTURE_POINTS {
             self.has_more = true;
-            return MOST_PLACES as u16;
+            return MAX_CAPTURE_POINTS as u16;
         }
         let is_late = captured > self.began.saturating_add(LATE);
-        self.places.push(Known {
-            place,
-            looked_at: if is_late { captured } else { 0 },
+        self.places.push(CapturePointState {
+            point,
+            started_late_at: if is_late { captured } else { 0 },
             unit: Unit::default(),
         });
         let number = self.places.len() as u16;
-        self.numbers.insert(place, number);
+        self.numbers.insert(point, number);
         number
     }
 
@@ -472,7 +477,7 @@ impl Sightings {
     #[must_use]
     pub fn unit(&self, interface: u32) -> Unit {
         let mut known = self.places.iter();
-        let known = known.find(|known| known.place.interface() == interface);
+        let known = known.find(|known| known.point.interface() == interface);
         known.map_or_else(Unit::default, |known| known.unit)
     }
 
@@ -481,7 +486,7 @@ impl Sightings {
     #[must_use]
     pub fn units(&self, places: u16) -> [u64; 2] {
         let known = self.places.iter();
-        let known = known.filter(|known| known.place.bit() & places != 0);
+        let known = known.filter(|known| known.point.bit() & places != 0);
         let units = known.map(|known| known.unit.get());
         units.fold([u64::MAX, 0], |[finest, coarsest], unit| {
             [finest.min(unit), coarsest.max(unit)]
@@ -497,13 +502,13 @@ mod tests {
     const MICROSECOND: u64 = 1_000;
 
     fn see(sightings: &mut Sightings, identity: u64, interface: u32, at: u64) -> bool {
-        let look = Look {
+        let sighting = Sighting {
             at,
             frame: 1,
-            place: Place::new(interface),
+            point: CapturePoint::new(interface),
             ce: false,
         };
-        sightings.see(Identity(identity), look).is_none()
+        sightings.see(Identity(identity), sighting).is_none()
     }
 
     #[test]
@@ -533,13 +538,13 @@ mod tests {
             let mut sightings = Sightings::default();
             let mut packets = 0;
             for (at, place, data, n) in all {
-                let look = Look {
+                let sighting = Sighting {
                     at,
                     frame: n as u32,
-                    place: Place::new(place),
+                    point: CapturePoint::new(place),
                     ce: false,
                 };
-                let earlier = sightings.see(Identity(data + n * data.min(1)), look);
+                let earlier = sightings.see(Identity(data + n * data.min(1)), sighting);
                 match earlier.filter(|_| data == 0) {
                     None => packets += u64::from(data == 0),
                     Some(first) if way < every => {
@@ -559,18 +564,18 @@ mod tests {
 
     #[test]
     fn packets_that_are_not_watched_count_for_the_unit() {
-        let look = |at| Look {
+        let sighting = |at| Sighting {
             at,
             frame: 1,
-            place: Place::new(0),
+            point: CapturePoint::new(0),
             ce: false,
         };
         let mut sightings = Sightings::default();
         for n in 1..10 {
-            sightings.see(Identity(n), look(n * 16 * MICROSECOND));
+            sightings.see(Identity(n), sighting(n * 16 * MICROSECOND));
         }
         assert_eq!(sightings.unit(0).get(), 16 * MICROSECOND);
-        sightings.pass(&look(1_000 * MICROSECOND + 1));
+        sightings.record_time_stamp(&sighting(1_000 * MICROSECOND + 1));
         assert_eq!(sightings.unit(0).get(), 1);
     }
 
@@ -598,7 +603,11 @@ mod tests {
                 for (at, place, n) in all {
                     see(&mut sightings, n | kind, place, at);
                 }
-                assert_eq!(sightings.are_apart(), apart && kind > 0, "{both} {later}");
+                assert_eq!(
+                    sightings.clocks_differ(),
+                    apart && kind > 0,
+                    "{both} {later}"
+                );
             }
         }
     }
@@ -701,15 +710,15 @@ mod tests {
         let behind = |n, packets| ((n / packets) as u32, n % packets);
         let in_turn = |n, _| ((n % 2) as u32, n / 2);
         assert!(run(kept + 10, u64::MAX, behind));
-        assert!(run(LOOKED_AT as u64 + 10, 1, behind));
+        assert!(run(MAX_SEARCHED as u64 + 10, 1, behind));
         assert!(!run(kept - 10, u64::MAX, behind));
-        assert!(!run(LOOKED_AT as u64 - 10, 1, behind));
+        assert!(!run(MAX_SEARCHED as u64 - 10, 1, behind));
         assert!(!run(2 * kept, u64::MAX, in_turn));
         assert!(!run(2 * kept, 1, in_turn));
         // A different packet in the same chain as many identical ones.
         let mut sightings = Sightings::default();
         see(&mut sightings, 2, 1, 1_000);
-        for n in 0..2 * LOOKED_AT as u64 {
+        for n in 0..2 * MAX_SEARCHED as u64 {
             see(&mut sightings, 1, 0, 1_000 + n);
         }
         see(&mut sightings, 1 + kept, 1, 3_000);
@@ -739,13 +748,13 @@ mod tests {
     fn a_mark_is_remembered() {
         let mut sightings = Sightings::default();
         let see = |sightings: &mut Sightings, number, ce| {
-            let look = Look {
+            let sighting = Sighting {
                 at: 1,
                 frame: 1,
-                place: Place::new(number),
+                point: CapturePoint::new(number),
                 ce,
             };
-            sightings.see(Identity(1), look).map(|first| first.ce)
+            sightings.see(Identity(1), sighting).map(|first| first.ce)
         };
         assert_eq!(see(&mut sightings, 0, false), None);
         assert_eq!(see(&mut sightings, 1, true), Some(false));
@@ -755,17 +764,20 @@ mod tests {
     #[test]
     fn the_interface_of_a_cooked_capture_is_a_capture_point() {
         let mut header = [0; 20];
-        let before = Place::for_packet(3, LinkType::LinuxCooked2, &header);
+        let before = CapturePoint::for_packet(3, LinkType::LinuxCooked2, &header);
         header[7] = 5;
         assert_ne!(
             before,
-            Place::for_packet(3, LinkType::LinuxCooked2, &header)
+            CapturePoint::for_packet(3, LinkType::LinuxCooked2, &header)
         );
         assert_eq!(
-            Place::for_packet(3, LinkType::Ethernet, &header),
-            Place::for_packet(3, LinkType::Ethernet, &[])
+            CapturePoint::for_packet(3, LinkType::Ethernet, &header),
+            CapturePoint::for_packet(3, LinkType::Ethernet, &[])
         );
-        assert_eq!(before, Place::for_packet(3, LinkType::LinuxCooked2, &[1]));
+        assert_eq!(
+            before,
+            CapturePoint::for_packet(3, LinkType::LinuxCooked2, &[1])
+        );
     }
 
     proptest! {

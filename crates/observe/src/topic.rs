@@ -30,7 +30,7 @@ enum Named {
 /// Subject that is to slow down, regardless of the kind of notification and the capture point:
 /// kinds name a flow by its QP at the sender, its QP at the receiver, or a flow label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Aim {
+pub enum Target {
     /// The flow, if known.
     Flow(FlowKey),
     /// The subject that the notifications name, regardless of kind and interface.
@@ -119,15 +119,15 @@ impl RowKey {
     /// Returns the subject that is to slow down; `flow` is the data flow that the notifications are
     /// about, if known.
     #[must_use]
-    pub fn aim(&self, flow: Option<FlowKey>) -> Aim {
+    pub fn aim(&self, flow: Option<FlowKey>) -> Target {
         let named = || {
-            Aim::Named(Self {
+            Target::Named(Self {
                 kind: Kind::Cnp,
                 interface: 0,
                 ..*self
             })
         };
-        flow.map_or_else(named, Aim::Flow)
+        flow.map_or_else(named, Target::Flow)
     }
 
     /// Returns the flow label that WAN FCNs name.

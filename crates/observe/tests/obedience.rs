@@ -352,8 +352,8 @@ fn a_path_that_changes_by_its_own_clock_is_no_answer() {
     for (clock, notifications) in [(0.8, 54), (0.8, 500), (4.0 / 3.0, 500)] {
         for phase in 0..20 {
             let mut judged = Obedience::default();
-            let begins = MS * phase / 20;
-            let mut next = begins + 3 * MS;
+            let start = MS * phase / 20;
+            let mut next = start + 3 * MS;
             for packet in 0..notifications * 100 {
                 let at = packet * 10 * US;
                 let entropy = (at as f64 / (clock * MS as f64)) as u32;

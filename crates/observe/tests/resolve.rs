@@ -152,7 +152,7 @@ fn play(name: &str, cm: bool) -> Correlator<u64> {
     while let Some(packet) = reader.next().unwrap() {
         let (bytes, wire_len) = (packet.bytes, packet.wire_len as usize);
         let frame = Frame::parse(bytes, wire_len, packet.link.unwrap(), &Profile::DEFAULT);
-        let capture = Capture::of_one_place(packet.at);
+        let capture = Capture::at_single_point(packet.at);
         if let Some(data) = DataPacket::from_frame(&frame) {
             correlator.data(&capture, &frame, (&data, true), |flow, _| flow.extra += 1);
         } else if cm || !matches!(frame.message(), Message::RdmaCm(..)) {

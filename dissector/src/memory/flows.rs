@@ -58,8 +58,8 @@ impl History {
         mut measured: impl FnMut(u32, u64),
     ) -> bool {
         let moment = FrameTime {
-            at: data.look.at,
-            frame: data.look.frame,
+            at: data.sighting.at,
+            frame: data.sighting.frame,
         };
         if self.recent.latest().is_none() {
             self.last = moment.at;
@@ -69,7 +69,7 @@ impl History {
             let at = moment.at.max(self.last);
             self.count(at, data.octets, settings, &mut measured);
         }
-        if data.look.ce {
+        if data.sighting.ce {
             self.marked.push(moment);
         }
         moment.at < self.noticed
@@ -135,7 +135,7 @@ impl History {
         let at = at.max(self.last);
         let octets = rate::before(&self.steps, self.in_step, settings.step, self.last, at);
         let age = at.saturating_sub(first);
-        fcn_observe::rules::of_window(octets, age, settings.window)
+        fcn_observe::rules::scaled_to_window(octets, age, settings.window)
     }
 
     /// Returns the octets in the window after the notification in `frame`, if the window is over at

@@ -20,11 +20,11 @@ mod tests;
 
 pub use recent::FrameTime;
 
-use fcn_observe::correlator::{About, Capture, Correlator, Topic as Common};
+use fcn_observe::correlator::{Capture, Correlator, NotificationContext, Topic as Common};
 use fcn_observe::origin::{Cnp, Inference};
 use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate};
-use fcn_observe::sightings::Place;
-use fcn_observe::{Bounded, Class, Company, DataPacket, FlowKey, Resolved, RowKey, Verdict};
+use fcn_observe::sightings::CapturePoint;
+use fcn_observe::{Bounded, Class, ClassRelation, DataPacket, FlowKey, Resolved, RowKey, Verdict};
 use fcn_observe::{access, correlator};
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Frame, Kind, Notification, Origin, Qp, Rule, Subject};
@@ -138,7 +138,7 @@ pub struct Notice {
     pub data_class: Option<Class>,
     /// Relation of the traffic classes of the notifications about the QP or flow so far to that of
     /// the data.
-    pub class_relation: Option<Company>,
+    pub class_relation: Option<ClassRelation>,
     /// For a CNP, the evidence of the node that generated it.
     cnp: Option<Cnp>,
 }
@@ -222,7 +222,7 @@ pub struct FrameInfo {
     /// Time, in nanoseconds since 1970; `None` if the file has none.
     pub at: Option<u64>,
     /// Capture point; its interface is 0 if the file has none.
-    pub capture_point: Place,
+    pub capture_point: CapturePoint,
 }
 
 /// Current conclusions about a notification, from all frames so far.
@@ -256,7 +256,7 @@ pub struct Memory {
     topics: Bounded<RowKey, Topic>,
     /// Capture point of the first frame, and the number of the first frame from another capture
     /// point, or 0.
-    capture_points: Option<(Place, u32)>,
+    capture_points: Option<(CapturePoint, u32)>,
     /// Time of the last notification of each kind about each QP or flow, by interface.
     last: Bounded<RowKey, u64>,
     notices: Bounded<u32, Notice>,
@@ -289,7 +289,9 @@ impl Memory {
         let at = info.at.unwrap_or(self.now);
         self.now = self.now.max(at);
         let (first, elsewhere) = self.capture_points.get_or_insert((info.capture_point, 0));
-        if *elsewhere == 0 && (*first != info.capture_point || info.capture_point.is_of_several()) {
+        if *elsewhere == 0
+            && (*first != info.capture_point || info.capture_point.captures_several_interfaces())
+        {
             *elsewhere = info.frame;
         }
         FrameTime {
@@ -300,8 +302,8 @@ impl Memory {
 
     /// Returns time and capture point of a frame, for the correlator, which recognises the frame at
     /// another capture point if it is `watched`.
-    fn capture(&self, moment: FrameTime, place: Place, watched: bool) -> Capture {
-        let several = self
+    fn capture(&self, moment: FrameTime, point: CapturePoint, watched: bool) -> Capture {
+        let has_several_points = self
             .capture_points
             .is_some_and(|(_, elsewhere)| elsewhere != 0);
         // Another capture point may begin later only by its clock, and see packets that passed here
@@ -311,9 +313,9 @@ impl Memory {
             at: moment.at,
             captured: moment.at,
             frame: moment.frame,
-            place,
-            watched: watched || several || is_young,
-            several,
+            point,
+            watched: watched || has_several_points || is_young,
+            has_several_points,
             sampled: false,
         }
     }
@@ -331,7 +333,7 @@ impl Memory {
         };
         // Marks are checked from the first packet on, rates as soon as there is another capture
         // point.
-        let able = access::lists(&self.settings.able, data.source);
+        let able = access::list_contains(&self.settings.able, data.source);
         let capture = self.capture(moment, info.capture_point, able);
         if !capture.watched {
             self.correlator.passed(&capture);
@@ -356,7 +358,7 @@ impl Memory {
             self.effects_mut(moment.frame).rule = shown.rule;
         }
         if is_late {
-            self.correct(moment, &shown.key, shown.look.ce, data.outer.is_some());
+            self.correct(moment, &shown.key, shown.sighting.ce, data.outer.is_some());
         }
     }
 
@@ -403,7 +405,7 @@ impl Memory {
     }
 
     /// Processes a notification, once, in file order.
-    pub fn notification(&mut self, info: FrameInfo, heard: &correlator::Notice<'_>) {
+    pub fn notification(&mut self, info: FrameInfo, heard: &correlator::NotificationPacket<'_>) {
         let moment = self.frame_time(&info);
         let FrameTime { at, frame } = moment;
         let gist = heard.notification;
@@ -423,7 +425,7 @@ impl Memory {
         if earlier.is_none() {
             broken[4] = topic.common.class(heard.class, &about);
         }
-        let class_relation = topic.common.company(data_class);
+        let class_relation = topic.common.class_relation(data_class);
         if let (Some(duties), None) = (Duties::for_kind(gist.kind), earlier) {
             let too_fast = topic.exceeds(at, gist, self.settings.flow_rate);
             broken[0] = duties.rate_about(&gist.subject).filter(|_| too_fast);
@@ -496,7 +498,7 @@ impl Memory {
         &mut self,
         moment: FrameTime,
         gist: &Notification,
-        about: &About,
+        context: &NotificationContext,
         notice: &mut Notice,
     ) {
         let at = moment.at;
@@ -506,7 +508,7 @@ impl Memory {
             frame: data.frame,
         });
         let flows = self.correlator.flows_mut();
-        let Some(flow) = about.flow.and_then(|key| flows.get_mut(&key)) else {
+        let Some(flow) = context.flow.and_then(|key| flows.get_mut(&key)) else {
             return;
         };
         let history = &mut flow.extra;

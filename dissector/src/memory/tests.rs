@@ -62,7 +62,7 @@ fn seen(frame: u32, at: u64) -> FrameInfo {
     FrameInfo {
         frame,
         at: Some(at),
-        capture_point: Place::new(0),
+        capture_point: CapturePoint::new(0),
     }
 }
 
@@ -79,12 +79,12 @@ fn notify_with(
     notification: &Notification,
     (payload, class): (&[u8], Option<Class>),
 ) {
-    let notice = correlator::Notice {
+    let notice = correlator::NotificationPacket {
         notification,
         port: 0,
         payload,
         class,
-        signs: None,
+        marks: None,
     };
     memory.notification(info, &notice);
 }
@@ -199,7 +199,7 @@ fn rules_violated_by_several_frames_are_found() {
 fn packets_captured_at_several_points_count_once() {
     let mut memory = memory(Settings::default());
     let at = |frame, at, interface| FrameInfo {
-        capture_point: Place::new(interface),
+        capture_point: CapturePoint::new(interface),
         ..seen(frame, at)
     };
     let places = [(1, 0, 0), (2, 10, 1), (3, 20, 0), (4, 30, 1), (5, 40, 1)];
@@ -236,7 +236,7 @@ fn copies_of_rdma_cm_are_ignored() {
     let looks = looks.chain(copies.iter().map(|message| (message, 1)));
     for (number, (message, place)) in (1..).zip(looks) {
         let info = FrameInfo {
-            capture_point: Place::new(place),
+            capture_point: CapturePoint::new(place),
             ..seen(number, number.into())
         };
         let link = LinkType::RawIp;
@@ -270,7 +270,7 @@ fn a_capture_point_with_a_fast_clock_yields_copies() {
     let mut new = 0;
     for (frame, (at, place, n, is_cnp)) in (1..).zip(events) {
         let info = FrameInfo {
-            capture_point: Place::new(place),
+            capture_point: CapturePoint::new(place),
             ..seen(frame, at)
         };
         if is_cnp {
@@ -295,7 +295,7 @@ fn acknowledgements_resolve_qps_when_another_capture_point_lags() {
         pass(&mut memory, seen(4 * n + 1, at), &with_psn(n));
         if n >= 50 {
             let elsewhere = FrameInfo {
-                capture_point: Place::new(1),
+                capture_point: CapturePoint::new(1),
                 ..seen(4 * n + 2, at + 10)
             };
             pass(&mut memory, elsewhere, &with_psn(n - 50));
@@ -515,7 +515,8 @@ proptest! {
         let settings = Settings::new(Vec::new(), Vec::new(), rate, u64::from(window) * 1000);
         let mut memory = Memory::new(settings, Limits { flows: 3, connections: 2, notices: 5 });
         for (frame, at, qp, what) in acts {
-            let info = FrameInfo { frame, at, capture_point: Place::new(u32::from(what % 2)) };
+            let capture_point = CapturePoint::new(u32::from(what % 2));
+            let info = FrameInfo { frame, at, capture_point };
             match what {
                 0 => notify(&mut memory, info, &gist(Kind::FastCnp1, qp)),
                 1 => notify(&mut memory, info, &Notification {
@@ -559,12 +560,12 @@ fn classes_of_notifications_are_compared_with_those_of_data() {
         assert_eq!((notice.class, notice.data_class), (class, of_data));
         told.push((notice.class_relation, notice.broken[4]));
     }
-    let several = Some(Company::Several);
+    let several = Some(ClassRelation::Several);
     assert_eq!(
         told,
         [
-            (Some(Company::Apart), None),
-            (Some(Company::Apart), None),
+            (Some(ClassRelation::Apart), None),
+            (Some(ClassRelation::Apart), None),
             (several, Some(Rule::ClassSeveral)),
             (several, None),
             (several, None),
@@ -578,6 +579,6 @@ fn classes_of_notifications_are_compared_with_those_of_data() {
     assert_eq!(notice(&memory, 2).class_relation, None);
     notify_with(&mut memory, seen(3, 300), &gist(Kind::FastCnp1, 5), way);
     let with_data = notice(&memory, 3);
-    assert_eq!(with_data.class_relation, Some(Company::WithData));
+    assert_eq!(with_data.class_relation, Some(ClassRelation::WithData));
     assert_eq!(with_data.broken[4], Some(Rule::ClassWithData));
 }

@@ -3,7 +3,7 @@
 
 use core::fmt;
 use fcn_observe::FlowKey;
-use fcn_observe::broken::Broken;
+use fcn_observe::malformed::Malformed;
 use fcn_wire::Qp;
 use fcn_wire::notification::{Notification, Side, Subject};
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ pub enum Record {
     /// A notification.
     Notification(Notified),
     /// A packet meant as a notification, but unreadable.
-    Malformed(Broken),
+    Malformed(Malformed),
 }
 
 /// A notification, and the context known from other frames.

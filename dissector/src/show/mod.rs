@@ -26,7 +26,7 @@ pub use wan_fcn::wan_fcn;
 use crate::locate::{HeaderKind, ip_header};
 use crate::names::{F, P};
 use crate::plan::{ColumnText, Mark, Plan, Range, range};
-use fcn_observe::broken::Broken;
+use fcn_observe::malformed::Malformed;
 use fcn_wire::Profile;
 use fcn_wire::claim::proves_roce;
 use fcn_wire::frame::{Frame, LinkType};
@@ -107,7 +107,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the packet with the header `known` at `place`, and the offset that the offsets of
+    /// Returns the packet with the header `kind` at `place`, and the offset that the offsets of
     /// its layers are relative to: 0 for the frame, if the header belongs to the frame's innermost
     /// packet, otherwise the packet's own IP header.
     fn frame_around(
@@ -215,18 +215,18 @@ pub fn frame<'a>(source: &Source<'a>, place: &PayloadAt) -> Option<Frame<'a>> {
     source.frame_of_payload(place).map(|(_, frame)| frame)
 }
 
-/// Returns what the packet with the header `known` at `place` was meant as, if it cannot be read as
+/// Returns what the packet with the header `kind` at `place` was meant as, if it cannot be read as
 /// a notification.
 pub fn broken(
     data_source: &Source<'_>,
     place: usize,
     kind: HeaderKind,
     source: IpAddr,
-) -> Option<Broken> {
+) -> Option<Malformed> {
     let (_, frame) = data_source.frame_around(place, kind, source)?;
     let mut findings = Findings::new();
     frame.check(IcrcCheck::Off, &mut findings);
-    Broken::from_frame(&frame, &findings)
+    Malformed::from_frame(&frame, &findings)
 }
 
 /// Returns the remark for the Info column if the UDP checksum makes the notified node drop the

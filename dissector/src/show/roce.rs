@@ -3,7 +3,7 @@
 use super::{PayloadAt, Source, open_message};
 use crate::names::{F, Node, P, UNVERIFIED};
 use crate::plan::{ColumnText, Mark, Op, Plan, range};
-use fcn_observe::broken::Broken;
+use fcn_observe::malformed::Malformed;
 use fcn_wire::bth::{BTH_LEN, Bth, Opcode};
 use fcn_wire::cnp::{CNP_BODY_LEN, Cnp, RESERVED_LEN};
 use fcn_wire::finding::{Family, Finding, Findings, Rule};
@@ -289,7 +289,7 @@ fn damage_remark(
         None => {}
     }
     let malformed = (findings.as_slice().iter()).any(|finding| finding.rule.is_malformed())
-        || frame.is_some_and(|frame| Broken::from_frame(frame, &findings).is_some());
+        || frame.is_some_and(|frame| Malformed::from_frame(frame, &findings).is_some());
     match (malformed, findings.has(Rule::RoceIcrcBad)) {
         (false, false) => "",
         (true, false) => " [Malformed]",

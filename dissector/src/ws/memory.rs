@@ -5,8 +5,8 @@ use super::packet::{Packet, Tvb};
 use super::{PerFile, compat, preferences};
 use crate::memory::{Context, FrameInfo, Limits, Memory};
 use fcn_observe::FlowKey;
-use fcn_observe::correlator::Notice;
-use fcn_observe::sightings::Place;
+use fcn_observe::correlator::NotificationPacket;
+use fcn_observe::sightings::CapturePoint;
 use fcn_wire::notification::Notification;
 use fcn_wire::{Frame, LinkType};
 
@@ -28,17 +28,17 @@ pub fn first_visit(tvb: Tvb<'_>, packet: Packet<'_>) -> Option<FrameInfo> {
 }
 
 /// Returns the capture point of the frame.
-fn place(tvb: Tvb<'_>, packet: Packet<'_>) -> Place {
+fn place(tvb: Tvb<'_>, packet: Packet<'_>) -> CapturePoint {
     match packet.link_type() {
         Some(link @ LinkType::LinuxCooked2) => {
-            Place::for_packet(packet.interface(), link, tvb.source().0.bytes())
+            CapturePoint::for_packet(packet.interface(), link, tvb.source().0.bytes())
         }
-        _ => Place::new(packet.interface()),
+        _ => CapturePoint::new(packet.interface()),
     }
 }
 
 /// Processes a notification.
-pub fn notification(info: FrameInfo, notice: &Notice<'_>) {
+pub fn notification(info: FrameInfo, notice: &NotificationPacket<'_>) {
     with(|memory| memory.notification(info, notice));
 }
 
@@ -84,7 +84,7 @@ mod tests {
         let info = FrameInfo {
             frame: 1,
             at: Some(1),
-            capture_point: Place::default(),
+            capture_point: CapturePoint::default(),
         };
         assert!(guard(|| with(|_| panic!("on purpose"))).is_none());
         let profile = fcn_wire::Profile::DEFAULT;

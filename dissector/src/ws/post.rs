@@ -15,9 +15,9 @@ use crate::plan::{Mark, Op, Plan, range};
 use crate::show::{self, Notified, OptionPresence, PayloadAt, Record};
 use core::ffi::c_int;
 use fcn_observe::Class;
-use fcn_observe::broken::Broken;
-use fcn_observe::correlator::Notice;
-use fcn_observe::origin::Signs;
+use fcn_observe::correlator::NotificationPacket;
+use fcn_observe::malformed::Malformed;
+use fcn_observe::origin::PathMarks;
 use fcn_wire::Frame;
 use fcn_wire::frame::Datagram;
 use fcn_wire::notification::Notification;
@@ -114,7 +114,7 @@ fn append_quotation<'p>(packet: Packet<'p>, seen: &Note<'p>, hop_by_hop: bool) {
 
 /// Returns what a note was meant as, if it cannot be read as a notification and no other dissector
 /// accepted it.
-fn broken<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Broken> {
+fn broken<'p>(packet: Packet<'p>, seen: &Note<'p>) -> Option<Malformed> {
     let (known, place) = match seen.kind {
         _ if seen.quoted => return None,
         NoteKind::Roce if !seen.is_any_cnp() => return None,
@@ -178,7 +178,7 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
         guard(|| {
             let (mut signs, mut class) = (None, None);
             with_frame(&mut |frame| {
-                (signs, class) = (Signs::from_frame(frame), Class::from_frame(frame));
+                (signs, class) = (PathMarks::from_frame(frame), Class::from_frame(frame));
             });
             let PayloadAt {
                 start, captured, ..
@@ -187,12 +187,12 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
             let port = start.checked_sub(UDP_HEADER_LEN);
             let port = port.and_then(|at| inner.get(at..)?.first_chunk::<2>());
             let port = port.map_or(0, |octets| u16::from_be_bytes(*octets));
-            let notice = Notice {
+            let notice = NotificationPacket {
                 notification: &gist,
                 port,
                 payload: payload.unwrap_or_default(),
                 class,
-                signs,
+                marks: signs,
             };
             memory::notification(visit, &notice);
         });

@@ -87,7 +87,7 @@ fn notifier(setup: &Setup<'_>, link: usize) -> Option<NodeId> {
         *node != setup.device
             && matches!(values.kind, NodeKind::Switch(_))
             && setup.towards(*node) == Some(link)
-            && (list.is_empty() || fcn_observe::access::lists(list, values.ipv6.into()))
+            && (list.is_empty() || fcn_observe::access::list_contains(list, values.ipv6.into()))
     });
     able.next().map(|(node, _)| node)
 }

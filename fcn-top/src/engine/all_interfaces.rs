@@ -3,7 +3,7 @@
 
 use super::PacketSink;
 use super::export::InterfaceDescription;
-use fcn_observe::sightings::Place;
+use fcn_observe::sightings::CapturePoint;
 use fcn_wire::LinkType;
 use rustc_hash::FxHashMap;
 
@@ -57,7 +57,7 @@ impl InterfaceNumbers {
         if !self.together {
             return self.captured_on;
         }
-        let Some(index) = Place::for_packet(self.captured_on, link, bytes).index() else {
+        let Some(index) = CapturePoint::for_packet(self.captured_on, link, bytes).index() else {
             return self.captured_on;
         };
         match self.known.get(&index) {

@@ -405,7 +405,7 @@ impl Input for FileInput {
                     .processing
                     .interfaces
                     .iter()
-                    .all(|canvas| canvas.link.is_none());
+                    .all(|interface| interface.link.is_none());
                 match self.reader.interfaces().first() {
                     Some(first) if unread => Err(unknown_link(name, first.link_number)),
                     _ => Ok(()),
@@ -447,7 +447,9 @@ impl Processing {
     /// Returns the number of wanted interfaces so far.
     fn wanted(&self) -> usize {
         let wanted = self.interfaces.iter();
-        wanted.filter(|canvas| canvas.numbers.is_some()).count()
+        wanted
+            .filter(|interface| interface.numbers.is_some())
+            .count()
     }
 
     /// Reads the packets so far again to remember their capture points, because an interface

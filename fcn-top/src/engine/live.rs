@@ -131,7 +131,7 @@ impl LiveInput {
     pub fn is_unclear(&self) -> bool {
         self.handle
             .as_ref()
-            .is_some_and(|handle| sightings::is_unclear(handle.link))
+            .is_some_and(|handle| sightings::hides_interface(handle.link))
     }
 
     /// Starts a thread that waits for an interface that is not up and keeps the privilege to open

@@ -423,7 +423,7 @@ impl TableSource for Engine {
         // a few milliseconds. Everything else is of the last moment.
         let tables = loop {
             let guard = self.state.lock();
-            next = next.and_then(|canvas| guard.monitor.rows_from(canvas, ROWS, &mut rows));
+            next = next.and_then(|place| guard.monitor.rows_from(place, ROWS, &mut rows));
             let tables = next.is_none().then(|| guard.monitor.tables(others));
             MutexGuard::unlock_fair(guard);
             if let Some((order, most)) = wanted.first

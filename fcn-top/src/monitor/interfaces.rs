@@ -7,7 +7,7 @@ use crate::record::{INDIRECT, InterfaceRecord};
 use crate::tables::Dropped;
 use crate::text::span;
 use core::fmt::Write as _;
-use fcn_observe::trail::{Step, Takes, Trail};
+use fcn_observe::path_order::{PathOrder, Step, TransitTime};
 use fcn_observe::unit::Unit;
 use fcn_tool::quantity::grouped;
 use fcn_wire::Mirror;
@@ -352,11 +352,11 @@ impl Interfaces {
         interface.map(|interface| Arc::clone(&interface.name))
     }
 
-    /// Formats the paths of a trail; `None` if there is none. `unit` returns the unit of a capture
+    /// Formats the paths of a flow; `None` if there is none. `unit` returns the unit of a capture
     /// point's time stamps.
-    pub fn path(&self, trail: &Trail, unit: impl Fn(u32) -> Unit) -> Option<Arc<str>> {
-        let ways = trail.ways(unit);
-        let ways: Vec<String> = ways.iter().map(|way| self.way(way)).collect();
+    pub fn path(&self, order: &PathOrder, unit: impl Fn(u32) -> Unit) -> Option<Arc<str>> {
+        let paths = order.paths(unit);
+        let ways: Vec<String> = paths.iter().map(|way| self.way(way)).collect();
         (!ways.is_empty()).then(|| ways.join("; ").into())
     }
 
@@ -372,21 +372,25 @@ impl Interfaces {
         };
         let mut text = String::new();
         for step in way {
-            let Step { takes, packets, .. } = step;
+            let Step {
+                transit, packets, ..
+            } = step;
             if text.is_empty() {
                 text.push_str(name(step.from));
             }
             let to = name(step.to);
             // Writing to a string cannot fail.
-            let _ = match *takes {
+            let _ = match *transit {
                 _ if !are_related(step) => write!(text, " and {to}: clocks unrelated ({packets})"),
-                Takes::About(time) => write!(text, " → {to} +{} ({packets})", span(time.into())),
-                Takes::Between(low, high) => {
+                TransitTime::About(time) => {
+                    write!(text, " → {to} +{} ({packets})", span(time.into()))
+                }
+                TransitTime::Between(low, high) => {
                     let [low, high] = [low, high].map(|time| span(time.into()));
                     write!(text, " → {to} +{low} to {high} ({packets})")
                 }
-                Takes::Unclear => write!(text, " and {to}: order unclear ({packets})"),
-                Takes::Below(unit) => {
+                TransitTime::Unclear => write!(text, " and {to}: order unclear ({packets})"),
+                TransitTime::Below(unit) => {
                     let unit = span(unit);
                     write!(
                         text,

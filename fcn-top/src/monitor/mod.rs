@@ -538,11 +538,11 @@ impl Monitor {
                 .filter_map(|number| self.interfaces.name(number));
             let names: Vec<_> = names.collect();
             record.interface = (!names.is_empty()).then(|| names.join(",").into());
-            let unit = |canvas| self.correlator.sightings().unit(canvas);
-            let trail = row
-                .trail()
-                .filter(|_| !self.correlator.sightings().are_apart());
-            record.path = trail.and_then(|trail| self.interfaces.path(trail, unit));
+            let unit = |point| self.correlator.sightings().unit(point);
+            let order = row
+                .path_order()
+                .filter(|_| !self.correlator.sightings().clocks_differ());
+            record.path = order.and_then(|order| self.interfaces.path(order, unit));
         }
         (record.made_by, record.made_by_evidence) = self.made_by(key, row).unzip();
         let Some(key) = self.flow_of(key, row.destination(key)) else {
@@ -570,7 +570,7 @@ impl Monitor {
             record.ce_share = volume.ce_share();
             record.data_dscp = flow.class.map(Class::dscp);
             record.data_vlan_priority = flow.class.and_then(Class::priority);
-            record.class = row.topic.company(flow.class);
+            record.class = row.topic.class_relation(flow.class);
             record.data_rate = volume.data_rate(self.now, self.since());
             record.data_packets = Some(volume.packets);
             if let Some(estimate) = estimate {

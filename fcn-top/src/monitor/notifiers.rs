@@ -4,7 +4,7 @@ use super::series::{Series, Sum};
 use super::windows::Windows;
 use crate::record::{Maker, PointRecord};
 use crate::tables::Detail;
-use fcn_observe::Aim;
+use fcn_observe::Target;
 use fcn_observe::bounded::{Bounded, Slot};
 use fcn_wire::{Kind, Notification, Origin};
 use foldhash::fast::RandomState;
@@ -183,7 +183,7 @@ impl Notifier {
 #[derive(Debug, Default)]
 pub struct RowSummary {
     /// Targets that it told to slow down.
-    pub aims: HashSet<Aim, RandomState>,
+    pub aims: HashSet<Target, RandomState>,
     /// Number of notifications in its rows.
     pub total: u64,
     /// Origins of its CNPs, by index in [`Maker::ALL`].

@@ -11,10 +11,10 @@ use crate::packet::Packet;
 use crate::record::RowId;
 use crate::tables::{FlowStep, TrafficStep};
 use fcn_observe::RowKey;
-use fcn_observe::broken::Broken;
-use fcn_observe::correlator::{Capture, Notice};
+use fcn_observe::correlator::{Capture, NotificationPacket};
+use fcn_observe::malformed::Malformed;
 use fcn_observe::rules::{Duties, crosses};
-use fcn_observe::sightings::{Place, is_unclear};
+use fcn_observe::sightings::{CapturePoint, hides_interface};
 use fcn_observe::{Class, DataPacket, FlowKey, access};
 use fcn_wire::frame::{Ip, Upper};
 use fcn_wire::ioam::Trace;
@@ -142,14 +142,14 @@ impl Monitor {
         } else {
             let session = self.routing.learn_frame(frame, &mut findings);
             frame.check_in_session(icrc, session, &mut findings);
-            let broken = Broken::from_frame(frame, &findings);
+            let malformed = Malformed::from_frame(frame, &findings);
             let sort = match end {
-                _ if broken.is_some() => Sort::Undecodable,
+                _ if malformed.is_some() => Sort::Undecodable,
                 Some(End::Malformed(_)) => Sort::Undecodable,
                 Some(End::Cut { .. }) if !self.is_readable(frame) => Sort::Cut,
                 _ => Sort::Other,
             };
-            match broken {
+            match malformed {
                 Some(broken) => self.malformed(packet, frame, broken, &mut findings),
                 None => self.other(packet, frame, one_in.is_some()),
             }
@@ -276,9 +276,9 @@ impl Monitor {
             at: packet.at,
             captured: self.captured,
             frame: packet.number as u32,
-            place: Place::for_packet(packet.interface, packet.link, packet.bytes),
+            point: CapturePoint::for_packet(packet.interface, packet.link, packet.bytes),
             watched: !sampled && self.remembers(packet),
-            several: !sampled && self.is_several(packet),
+            has_several_points: !sampled && self.is_several(packet),
             sampled,
         }
     }
@@ -293,7 +293,7 @@ impl Monitor {
         for (is_so, doubt) in [
             (sightings.forgot(), PLACES_FORGOTTEN),
             (sightings.is_unsure(), PLACES_LATE),
-            (sightings.are_apart(), PLACES_APART),
+            (sightings.clocks_differ(), PLACES_APART),
             (sightings.has_more_places(), PLACES_MANY),
         ] {
             if is_so {
@@ -346,11 +346,11 @@ impl Monitor {
         let key = RowKey::new(notification, by_place.then_some(packet.interface));
         let capture = self.capture(packet, is_sample);
         let several = self.is_several(packet);
-        let notice = Notice::new(notification, frame);
+        let notice = NotificationPacket::new(notification, frame);
         let about = self.correlator.about(&capture, &notice);
         let is_copy = about.earlier.is_some();
         self.recognised(&capture, is_copy);
-        if is_unclear(packet.link) && !several {
+        if hides_interface(packet.link) && !several {
             self.reporter.doubt(at, PLACES_UNCLEAR);
         }
         let notification = &Notification {
@@ -453,15 +453,15 @@ impl Monitor {
         &mut self,
         packet: &Packet<'_>,
         frame: &Frame<'_>,
-        broken: Broken,
+        malformed: Malformed,
         findings: &mut Findings,
     ) {
-        if self.is_seen_before(packet, frame, (broken.notifier, broken.destination)) {
+        if self.is_seen_before(packet, frame, (malformed.notifier, malformed.destination)) {
             return;
         }
-        let trusted = || self.settings.trusts(broken.notifier);
-        let (_, point) = self.notifiers.entry(u32::MAX, broken.notifier, trusted);
-        point.count_malformed(packet.at, broken.origin);
+        let trusted = || self.settings.trusts(malformed.notifier);
+        let (_, point) = self.notifiers.entry(u32::MAX, malformed.notifier, trusted);
+        point.count_malformed(packet.at, malformed.origin);
         point.count_findings(number_of(findings));
         self.totals.malformed += 1;
     }
@@ -475,7 +475,7 @@ impl Monitor {
         (source, destination): (IpAddr, IpAddr),
     ) -> bool {
         let capture = self.capture(packet, false);
-        let earlier = (self.correlator).seen_before(&capture, frame, (source, destination));
+        let earlier = (self.correlator).first_sighting(&capture, frame, (source, destination));
         self.recognised(&capture, earlier.is_some());
         earlier.is_some()
     }
@@ -488,7 +488,7 @@ impl Monitor {
         findings: &mut Findings,
     ) -> Observed {
         let (at, capture) = (packet.at, self.capture(packet, false));
-        let able = access::lists(&self.settings.able, data.source);
+        let able = access::list_contains(&self.settings.able, data.source);
         let shown = self
             .correlator
             .data(&capture, frame, (data, able), |flow, data| {
@@ -499,7 +499,7 @@ impl Monitor {
         };
         let is_copy = shown.earlier.is_some();
         self.recognised(&capture, is_copy);
-        if is_unclear(packet.link) && !capture.several {
+        if hides_interface(packet.link) && !capture.has_several_points {
             self.reporter.doubt(at, PLACES_UNCLEAR);
         }
         // It may be marked after the point that captured it first.
@@ -559,7 +559,7 @@ impl Monitor {
         let Some((shown, ())) = shown else {
             return Observed::default();
         };
-        let (at, ce) = (packet.at, shown.look.ce);
+        let (at, ce) = (packet.at, shown.sighting.ce);
         self.totals.ce += u64::from(ce);
         let step = FlowStep {
             notifications: 0,

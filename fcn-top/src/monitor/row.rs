@@ -8,9 +8,9 @@ use super::windows::{ENOUGH, Windows};
 use crate::record::{QpRecord, QpSide, Resolved};
 use fcn_observe::correlator::Topic;
 use fcn_observe::origin::Tally;
+use fcn_observe::path_order::PathOrder;
 use fcn_observe::rules::NOTIFIERS;
 use fcn_observe::rules::{Duties, NotifierRate};
-use fcn_observe::trail::Trail;
 use fcn_observe::{Class, RowKey};
 use fcn_wire::{Kind, Notification, Qp};
 use std::net::IpAddr;
@@ -102,7 +102,7 @@ struct Rare {
     /// first one.
     seen_on: Vec<u32>,
     /// Sequence of capture points.
-    trail: Trail,
+    order: PathOrder,
     /// Destination of notifications, if that is not the sender.
     destination: Option<IpAddr>,
     /// Notifications that are samples.
@@ -211,7 +211,7 @@ impl Row {
                 rare.seen_on.insert(at, number);
             }
         }
-        rare.trail.see(interface, at, is_copy);
+        rare.order.see(interface, at, is_copy);
     }
 
     /// Returns the interfaces that captured notifications, if there are several interfaces.
@@ -223,8 +223,8 @@ impl Row {
     }
 
     /// Returns the sequence of capture points, if there are several.
-    pub fn trail(&self) -> Option<&Trail> {
-        self.rare.as_ref().map(|rare| &rare.trail)
+    pub fn path_order(&self) -> Option<&PathOrder> {
+        self.rare.as_ref().map(|rare| &rare.order)
     }
 
     /// Counts findings about a notification of this row.
@@ -341,7 +341,7 @@ impl Row {
             vlan_priority: class.and_then(Class::priority),
             data_dscp: None,
             data_vlan_priority: None,
-            class: self.topic.company(None),
+            class: self.topic.class_relation(None),
             data_rate: None,
             data_packets: None,
             data_sampled: None,

@@ -46,7 +46,7 @@ pub struct Settings {
 impl Settings {
     /// Returns true if that address may notify; `None` without a list.
     pub fn trusts(&self, notifier: IpAddr) -> Option<bool> {
-        (!self.trust.is_empty()).then(|| access::lists(&self.trust, notifier))
+        (!self.trust.is_empty()).then(|| access::list_contains(&self.trust, notifier))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Limits, Monitor, Observed, Settings};
 use crate::packet::Packet;
 use crate::record::RowId;
-use crate::record::{Answer, Company, Ecn, Evidence, Maker, QpRecord, QpSide, Resolved};
+use crate::record::{Answer, ClassRelation, Ecn, Evidence, Maker, QpRecord, QpSide, Resolved};
 use crate::tables::{TrafficStep, Wanted, WantedDetails};
 use fcn_observe::testing::Setup;
 use fcn_observe::{FlowKey, RowKey};
@@ -161,7 +161,7 @@ fn notifications_in_several_classes_are_noted_once() {
     for at in 1..5 {
         see(&mut monitor, START + at, 0, &with_class(26 << 2));
     }
-    assert_eq!(only(&monitor).class, Some(Company::Several));
+    assert_eq!(only(&monitor).class, Some(ClassRelation::Several));
     assert_eq!(notes(&monitor), [("class.several", 1)]);
 }
 

@@ -3,8 +3,9 @@
 use crate::nic::known::Quantity;
 use crate::record::RowId;
 use crate::record::{
-    Advice, Answer, Company, CounterRecord, Ecn, EventRecord, Evidence, HopRecord, InterfaceRecord,
-    LocalQpRecord, Maker, PointRecord, QpRecord, QpSide, Resolved, Slower, Unit, origin,
+    Advice, Answer, ClassRelation, CounterRecord, Ecn, EventRecord, Evidence, HopRecord,
+    InterfaceRecord, LocalQpRecord, Maker, PointRecord, QpRecord, QpSide, Resolved, Slower, Unit,
+    origin,
 };
 use crate::tables::{Course, FlowCourse, FlowStep, Nics, Tables, Totals, TrafficStep};
 use fcn_observe::FlowKey;
@@ -65,7 +66,7 @@ pub(crate) fn qp() -> QpRecord {
         vlan_priority: None,
         data_dscp: Some(26),
         data_vlan_priority: Some(3),
-        class: Some(Company::Apart),
+        class: Some(ClassRelation::Apart),
         data_rate: Some(9.87e9),
         data_packets: Some(1_234_567),
         data_sampled: None,

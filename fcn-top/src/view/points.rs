@@ -226,7 +226,7 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, context: &
         Some(context.formatter.text(place).into_owned())
     };
     let places = rows.iter().filter_map(place);
-    let places = places.map(|canvas| fit::width(&canvas)).max();
+    let places = places.map(|place| fit::width(&place)).max();
     let places = places.map_or(0, |widest| widest.clamp(fit::width(SEEN_ON), PLACE));
     let widest = |text: &dyn Fn(&(u64, &QpRecord)) -> String, least| {
         let widths = rows.iter().map(|row| fit::width(&text(row)));

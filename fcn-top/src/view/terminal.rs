@@ -41,7 +41,7 @@ const PACE: u32 = 10;
 /// Maximum number of columns and lines drawn: a terminal may claim any size.
 const MAX_SIZE: (u16, u16) = (1_000, 500);
 
-/// Shows `watched` on the terminal until the user quits, or `stop` becomes true.
+/// Shows `source` on the terminal until the user quits, or `stop` becomes true.
 ///
 /// # Errors
 ///

@@ -147,7 +147,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Opens a socket according to `wanted`.
+    /// Opens a socket according to `config`.
     ///
     /// If the driver refuses zero copy, the same socket is bound again for copies. With a second
     /// socket, the kernel would release the memory of the first some milliseconds later, and take

@@ -5,7 +5,7 @@
 //! [`roles`] for all roles together, [`connections`] for connections learnt from RDMA CM. A
 //! function panics if a role breaks a promise.
 
-use fcn_node::access::lists;
+use fcn_node::access::list_contains;
 use fcn_node::border::{Crossing, Side};
 use fcn_node::congestion_point::{self, Ability, CongestionPoint, Marking, Verdict};
 use fcn_node::limiter::Limits;
@@ -734,7 +734,7 @@ impl Node {
         }
         if let (Message::FastCnp(_), Some(ip)) = (frame.message(), frame.ip()) {
             let config = &self.settings.reaction;
-            assert!(config.fast_cnp && lists(&config.access_list, ip.source));
+            assert!(config.fast_cnp && list_contains(&config.access_list, ip.source));
         }
     }
 

@@ -264,7 +264,7 @@ impl ReactionPoint {
             return Err(Ignored::FeatureOff);
         }
         let source = frame.ip().ok_or(Ignored::Malformed)?.source;
-        if !access::lists(&self.config.access_list, source) {
+        if !access::list_contains(&self.config.access_list, source) {
             return Err(Ignored::NotOnAccessList);
         }
         let (Ok(option), Some(cnp)) = (message.parsed, message.cnp) else {

@@ -91,7 +91,7 @@ impl Hint {
 
 /// Findings from all the bins in order.
 #[derive(Debug, Default)]
-struct Shown {
+struct BinFindings {
     /// The bin with the largest reduction that is an answer.
     most: Option<Shape>,
     /// True if the first of these begins late, after as much data as before.
@@ -138,7 +138,7 @@ impl Shape {
 
 impl Obedience {
     /// Updates the remembered answer each time that a quarter more notifications are measured.
-    pub(super) fn look(&mut self) {
+    pub(super) fn update_earlier_answer(&mut self) {
         if self.measured > self.next {
             self.next = self.measured.saturating_add(self.measured / 4);
             self.earlier = self.weigh().0;
@@ -322,7 +322,7 @@ impl Obedience {
         let [finest, unit] = sightings.units(self.places);
         let is_coarse = finest < unit && 2.0 * unit as f32 > self.usual;
         let evidence = match self.places.count_ones() {
-            2.. if sightings.are_apart() => Evidence::ClocksApart,
+            2.. if sightings.clocks_differ() => Evidence::ClocksApart,
             _ if is_coarse => Evidence::CoarseAt { unit },
             _ => return verdict,
         };
@@ -421,15 +421,15 @@ impl Obedience {
     }
 
     /// Evaluates the bins in order; `falls_back` is true if the last one falls back from a rise.
-    fn bins_show(&self, falls_back: bool) -> Shown {
-        let Shown {
+    fn bins_show(&self, falls_back: bool) -> BinFindings {
+        let BinFindings {
             mut most,
             mut delayed,
             mut steady,
             mut suspect,
             mut short,
             mut open,
-        } = Shown::default();
+        } = BinFindings::default();
         let mut before_steady = false;
         let in_bursts = self.typical as f64 > 2.0 * f64::from(self.usual) * self.per_gap();
         // Stamps before a bin, and the total reduction before it: packets may be too sparse for
@@ -493,7 +493,7 @@ impl Obedience {
                 before_steady = true;
             }
         }
-        Shown {
+        BinFindings {
             most,
             delayed,
             steady,
@@ -553,7 +553,7 @@ impl Obedience {
     fn judge(&self) -> (Answer, Evidence) {
         use Answer::{DoesNotObey, Obeys, Unclear};
         let falls_back = self.falls_back();
-        let Shown {
+        let BinFindings {
             most,
             delayed,
             steady,

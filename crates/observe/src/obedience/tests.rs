@@ -1,14 +1,14 @@
 //! Tests of a flow's state, and of the answers derived from it.
 
 use super::*;
-use crate::sightings::{Identity, Look, Sightings};
+use crate::sightings::{Identity, Sighting, Sightings};
 use proptest::prelude::*;
 
 const START: u64 = 1_700_000_000_123_456_789;
 
 #[test]
 fn missed_notifications_are_reported_once_the_flow_is_known() {
-    let mut missed = Missed::default();
+    let mut missed = UnattributedNotification::default();
     let known = [true, false, false, true, true, false, true];
     let mut at = 0;
     let told = known.map(|known| {
@@ -43,8 +43,8 @@ fn notifications_before_the_first_data_do_not_reset_the_state() {
 
 #[test]
 fn coarse_time_stamps_elsewhere_leave_the_answer_open() {
-    let (near, far) = (Place::new(0), Place::new(1));
-    let evidence = |unit: u64, data_at: Place| {
+    let (near, far) = (CapturePoint::new(0), CapturePoint::new(1));
+    let evidence = |unit: u64, data_at: CapturePoint| {
         let mut sightings = Sightings::default();
         let mut flow = Obedience::default();
         let mut psn = 0;
@@ -54,21 +54,21 @@ fn coarse_time_stamps_elsewhere_leave_the_answer_open() {
             let since = n % 1_000;
             if since == 0 {
                 let at = at / unit * unit;
-                let look = Look {
+                let sighting = Sighting {
                     at,
-                    place: far,
-                    ..Look::default()
+                    point: far,
+                    ..Sighting::default()
                 };
-                sightings.see(Identity::new(n), look);
+                sightings.see(Identity::new(n), sighting);
                 flow.notified_at(at, far, false);
             }
             if since > 300 || n % 2 == 0 {
-                let look = Look {
+                let sighting = Sighting {
                     at,
-                    place: data_at,
-                    ..Look::default()
+                    point: data_at,
+                    ..Sighting::default()
                 };
-                sightings.see(Identity::new(n | 1 << 40), look);
+                sightings.see(Identity::new(n | 1 << 40), sighting);
                 flow.sequenced(Sequence::Connection(psn), data_at);
                 flow.data(at, 1_000, 0);
                 psn += 1;
@@ -97,7 +97,7 @@ fn coarse_time_stamps_elsewhere_leave_the_answer_open() {
 fn notifications_count_at_the_capture_point_of_the_data() {
     // Halved 10 µs after a notification, and at the full rate again 200 µs later; notifications are
     // captured 5 ms sooner at the receiver, every 500 µs.
-    let [near, far] = [0, 1].map(Place::new);
+    let [near, far] = [0, 1].map(CapturePoint::new);
     let answer = |both: bool| {
         let mut flow = Obedience::default();
         let mut events = Vec::new();
@@ -142,8 +142,8 @@ fn notifications_count_at_the_capture_point_of_the_data() {
 fn packets_on_their_way_when_the_capture_began_do_not_count() {
     // One packet per 3 µs, 1 ms from one capture point to the other, both captured from the same
     // moment on.
-    let [near, far] = [0, 1].map(Place::new);
-    let evidence = |places: &[Place]| {
+    let [near, far] = [0, 1].map(CapturePoint::new);
+    let evidence = |places: &[CapturePoint]| {
         let mut flow = Obedience::default();
         let mut repeated = 0;
         for n in 0..6_000_u32 {
@@ -385,7 +385,10 @@ fn copies_count_once_and_datagrams_prevent_a_verdict() {
     let evidence = |sequence: fn(u32) -> Sequence| {
         let mut judged = Obedience::default();
         for n in 0..4_000 {
-            if judged.sequenced(sequence(n), Place::default()).counts() {
+            if judged
+                .sequenced(sequence(n), CapturePoint::default())
+                .counts()
+            {
                 judged.data(u64::from(n) * 1_000, 1_000, 0);
             }
             if n % 100 == 50 {
@@ -424,7 +427,7 @@ fn by_psn(mut packet: impl FnMut(u32, u32) -> Option<u32>) -> Verdict {
         let Some(psn) = packet(n, since) else {
             continue;
         };
-        if (flow.sequenced(Sequence::Connection(psn & MAX_24), Place::default())).counts() {
+        if (flow.sequenced(Sequence::Connection(psn & MAX_24), CapturePoint::default())).counts() {
             flow.data(at, 1_000, 0);
         }
     }
@@ -460,7 +463,9 @@ fn retransmissions_among_copies_are_unclear() {
             next += 1;
             if recent.len() as u32 > between {
                 for psn in std::iter::repeat_n(&recent, times).flatten() {
-                    if (flow.sequenced(Sequence::Connection(*psn), Place::default())).counts() {
+                    if (flow.sequenced(Sequence::Connection(*psn), CapturePoint::default()))
+                        .counts()
+                    {
                         flow.data(at, 1_000, 0);
                     }
                 }
@@ -510,7 +515,7 @@ fn psns_of_a_read_response_do_not_count_as_sent() {
     let octets = |sequence: fn(u32) -> Sequence| {
         let mut flow = Obedience::default();
         for (n, psn) in [0, 16, 17].into_iter().enumerate() {
-            flow.sequenced(sequence(psn), Place::default());
+            flow.sequenced(sequence(psn), CapturePoint::default());
             flow.data(1_000 * (n as u64 + 1), 100, 0);
         }
         flow.skipped
@@ -518,12 +523,12 @@ fn psns_of_a_read_response_do_not_count_as_sent() {
     assert_eq!(octets(Sequence::Request), 0);
     let mut flow = Obedience::default();
     for (at, psn) in [(1, 0), (2, 16)] {
-        flow.sequenced(Sequence::Connection(psn), Place::default());
+        flow.sequenced(Sequence::Connection(psn), CapturePoint::default());
         flow.data(at, 100, 0);
     }
     assert_eq!((flow.skipped, flow.octets), (15, 1_600));
     // Another connection's PSNs.
-    flow.sequenced(Sequence::Connection(0x10_0000), Place::default());
+    flow.sequenced(Sequence::Connection(0x10_0000), CapturePoint::default());
     flow.data(3, 100, 0);
     assert_eq!((flow.skipped, flow.octets), (0, 100));
 }

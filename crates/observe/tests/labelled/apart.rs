@@ -292,12 +292,12 @@ fn crosses(r: &mut Random) -> Labelled {
     let settled = 1e9 + 5e6;
     let mut next = BinaryHeap::new();
     for one in 0..senders {
-        let begins = if one == 0 && r.chance(0.5) {
+        let start = if one == 0 && r.chance(0.5) {
             settled
         } else {
             1e9 + r.between(0.0, 50e3)
         };
-        next.push(Reverse((begins as u64, one)));
+        next.push(Reverse((start as u64, one)));
     }
     if cross > 0.0 {
         next.push(Reverse((1_000_000_000, senders)));

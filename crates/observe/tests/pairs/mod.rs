@@ -389,9 +389,9 @@ fn by_clock(
                 port: connection.ports[usize::from(forth)][0],
             });
         };
-        let begins = random.between(0.0, apart);
+        let start = random.between(0.0, apart);
         for message in 0..100 {
-            let mut at = begins + 20.0 * f64::from(message) + random.between(0.0, 0.2);
+            let mut at = start + 20.0 * f64::from(message) + random.between(0.0, 0.2);
             let mut last = 0;
             for index in 0..each {
                 at += 0.1;

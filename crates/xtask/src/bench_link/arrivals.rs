@@ -79,7 +79,7 @@ impl Link {
 
     /// Moves the sending interface of `next` to the namespace where this link's frames arrive: a
     /// node there has both interfaces.
-    pub fn goes_on_by(&self, next: &Self) {
+    pub fn attach_next(&self, next: &Self) {
         let near = next.sending();
         let here = self.0.namespace(End::Far);
         next.0.ip(End::Near, &["link", "set", near, "netns", here]);

@@ -48,7 +48,7 @@ impl Node<'_> {
         let mut command = (self.command)();
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let mut node = process::spawn(command.stderr(complaints.reopen()?))?;
-        let figures = awaited(link, &mut node).and_then(|()| work(node.0.id()));
+        let figures = wait_until_ready(link, &mut node).and_then(|()| work(node.0.id()));
         let said = fs_err::read_to_string(complaints.path())?;
         let (name, said) = (self.name, process::tail(&said, 12));
         ensure!(node.0.try_wait()?.is_none(), "{name}: it ended{said}");
@@ -63,7 +63,7 @@ impl Node<'_> {
 }
 
 /// Waits until a node accepts frames at the far end of `link`.
-fn awaited(link: &Link, node: &mut Running) -> Outcome {
+fn wait_until_ready(link: &Link, node: &mut Running) -> Outcome {
     let began = Instant::now();
     while !link.is_taken() && node.0.try_wait()?.is_none() {
         ensure!(began.elapsed() < PATIENCE, "a node takes no frames");
@@ -112,7 +112,7 @@ struct Place<'a> {
 /// Returns an error if a program of ours fails.
 pub fn run(programs: &Programs, rounds: usize, ratios: &mut Vec<Ratio>) -> Outcome {
     let (link, behind) = (Link::new(1)?, Link::new(1)?);
-    link.goes_on_by(&behind);
+    link.attach_next(&behind);
     let place = Place {
         programs,
         link,

@@ -18,7 +18,7 @@ pub const XDP_BATCH: &str = "32";
 
 /// Method by which a peer sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Method {
     /// tcpreplay through a packet socket: one system call per frame.
     Tcpreplay,
     /// tcpreplay through AF_XDP, on queue 0.
@@ -31,7 +31,7 @@ pub enum Way {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     /// Its sending method.
-    pub way: Way,
+    pub method: Method,
     /// The version that it reports.
     pub version: String,
     /// Path of the program.
@@ -62,12 +62,12 @@ pub fn peers() -> Vec<Result<Peer, String>> {
     let found = program.and_then(|program| tcpreplay(&program));
     // Through a packet socket, even if it supports AF_XDP, and through AF_XDP.
     let plain = found.as_ref().ok().map(|peer| Peer {
-        way: Way::Tcpreplay,
+        method: Method::Tcpreplay,
         ..peer.clone()
     });
     let by_xdp = found.and_then(|peer| {
         ensure!(
-            peer.way == Way::TcpreplayXdp,
+            peer.method == Method::TcpreplayXdp,
             "{peer} was built without AF_XDP\n  what to do: build 4.5 or newer with libxdp-dev and libbpf-dev, and name it \
              in {TCPREPLAY_VARIABLE}"
         );
@@ -94,9 +94,9 @@ fn tcpreplay(program: &Path) -> Outcome<Peer> {
     let (text, version) = version(&mut command, "tcpreplay version: ")?;
     let with_xdp = text.to_lowercase().contains("injection method: af_xdp");
     Ok(Peer {
-        way: match with_xdp {
-            true => Way::TcpreplayXdp,
-            false => Way::Tcpreplay,
+        method: match with_xdp {
+            true => Method::TcpreplayXdp,
+            false => Method::Tcpreplay,
         },
         version,
         program: program.to_path_buf(),
@@ -106,7 +106,7 @@ fn tcpreplay(program: &Path) -> Outcome<Peer> {
 fn trafgen(program: PathBuf) -> Outcome<Peer> {
     let (_, version) = version(&mut Command::new(&program), "trafgen ")?;
     Ok(Peer {
-        way: Way::Trafgen,
+        method: Method::Trafgen,
         version,
         program,
     })
@@ -139,10 +139,10 @@ fn beside(command: &mut Command, program: &Path) {
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = &self.version;
-        match self.way {
-            Way::Tcpreplay => write!(f, "tcpreplay {version}"),
-            Way::TcpreplayXdp => write!(f, "tcpreplay {version} --xdp"),
-            Way::Trafgen => write!(f, "trafgen {version}"),
+        match self.method {
+            Method::Tcpreplay => write!(f, "tcpreplay {version}"),
+            Method::TcpreplayXdp => write!(f, "tcpreplay {version} --xdp"),
+            Method::Trafgen => write!(f, "trafgen {version}"),
         }
     }
 }
@@ -161,7 +161,7 @@ impl Peer {
         scratch: &Path,
         cpus: Option<&str>,
     ) -> Outcome<Command> {
-        if self.way == Way::Trafgen {
+        if self.method == Method::Trafgen {
             let file = scratch.join(format!("trafgen-{}.cfg", load.frame.len()));
             fs_err::write(&file, trafgen_config(load.frame))?;
             // It pins its processes itself.
@@ -174,7 +174,7 @@ impl Peer {
         }
         let mut command = self.replaying(link, cpus);
         command.args(["--topspeed", "--loop", &load.loops.to_string()]);
-        if self.way == Way::TcpreplayXdp {
+        if self.method == Method::TcpreplayXdp {
             // A larger batch is only for top speed.
             command.args(["--xdp-batch-size", XDP_BATCH]);
         }
@@ -185,7 +185,7 @@ impl Peer {
     /// Returns true if it can replay a capture.
     #[must_use]
     pub fn replays(&self) -> bool {
-        self.way != Way::Trafgen
+        self.method != Method::Trafgen
     }
 
     /// Returns a command that sends a capture once, at its own times, as exactly as possible. Of
@@ -202,7 +202,7 @@ impl Peer {
         let mut command = link.sender(cpus, &self.program);
         beside(&mut command, &self.program);
         command.args(["--quiet", "--preload-pcap", "--no-flow-stats"]);
-        if self.way == Way::TcpreplayXdp {
+        if self.method == Method::TcpreplayXdp {
             command.arg("--xdp");
         }
         command.args(["--intf1", link.sending()]);

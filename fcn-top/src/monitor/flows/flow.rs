@@ -120,11 +120,11 @@ impl Volume {
         self.repeated = repeats;
         self.packets += 1;
         self.octets = self.octets.saturating_add(data.octets);
-        self.octets_by_time.add_at(data.look.at, data.octets);
+        self.octets_by_time.add_at(data.sighting.at, data.octets);
         let octets = u64::from(self.rest) + data.octets;
         self.rest = (octets % PART) as u32;
         let parts = u32::try_from(octets / PART).unwrap_or(u32::MAX);
-        self.series.add(data.look.at, parts);
+        self.series.add(data.sighting.at, parts);
         Effect {
             back,
             repeats,
@@ -153,9 +153,9 @@ impl Volume {
         if let Some(samples) = self.samples.get_mut(number) {
             let octets = data.octets.saturating_mul(one_in.get().into());
             samples.packets.add(one_in);
-            samples.ce += u64::from(data.look.ce);
+            samples.ce += u64::from(data.sighting.ce);
             samples.octets = samples.octets.saturating_add(octets);
-            samples.octets_by_time.add_at(data.look.at, octets);
+            samples.octets_by_time.add_at(data.sighting.at, octets);
         }
     }
 

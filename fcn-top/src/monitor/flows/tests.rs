@@ -4,7 +4,7 @@ use super::flow::Effect;
 use super::*;
 use fcn_observe::correlator::{Data, Flow};
 use fcn_observe::data::Sequence;
-use fcn_observe::sightings::{Look, Place};
+use fcn_observe::sightings::{CapturePoint, Sighting};
 use fcn_observe::{FlowKey, Order};
 use fcn_wire::Qp;
 use std::net::IpAddr;
@@ -20,10 +20,10 @@ fn data(at: u64, ce: bool) -> Data {
             receiver: IpAddr::from([10, 0, 2, 1]),
             receiver_qp: Qp::truncate(2),
         },
-        look: Look {
+        sighting: Sighting {
             at,
             frame: 1,
-            place: Place::default(),
+            point: CapturePoint::default(),
             ce,
         },
         earlier: None,

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 /// A notification that cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct Malformed {
     /// Its source.
     pub notifier: IpAddr,
     /// Its destination.
@@ -17,7 +17,7 @@ pub struct Broken {
     pub origin: Origin,
 }
 
-impl Broken {
+impl Malformed {
     /// Returns the notification that `frame` was meant as, according to its `findings`: `None` for
     /// notifications that can be parsed, those truncated by the capture, and everything else.
     #[must_use]
@@ -84,11 +84,11 @@ mod tests {
     use fcn_wire::fast_cnp::FastCnpRepr;
     use fcn_wire::{IcrcCheck, Opcode, Qp};
 
-    fn broken(bytes: &[u8]) -> Option<Broken> {
+    fn broken(bytes: &[u8]) -> Option<Malformed> {
         with_frame(bytes, |frame| {
             let mut findings = Findings::new();
             frame.check(IcrcCheck::On, &mut findings);
-            Broken::from_frame(frame, &findings)
+            Malformed::from_frame(frame, &findings)
         })
     }
 
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn the_source_of_a_malformed_notification_is_reported() {
         let by = |notifier: std::net::Ipv6Addr, origin| {
-            Some(Broken {
+            Some(Malformed {
                 notifier: notifier.into(),
                 destination: SENDER.into(),
                 origin,
@@ -169,7 +169,7 @@ mod tests {
             let frame = Frame::parse(&whole[..keep], whole.len(), link, &profile);
             let mut findings = Findings::new();
             frame.check(IcrcCheck::On, &mut findings);
-            assert_eq!(Broken::from_frame(&frame, &findings), None, "{keep}");
+            assert_eq!(Malformed::from_frame(&frame, &findings), None, "{keep}");
         }
     }
 }

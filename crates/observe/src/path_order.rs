@@ -27,7 +27,7 @@ const CLOSE: i32 = 1_000;
 
 /// Time from one capture point to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub enum TransitTime {
     /// About this long, in nanoseconds: the median.
     About(u32),
     /// Between these, in nanoseconds: half of the times lie in this range, which is wider than
@@ -48,7 +48,7 @@ pub struct Step {
     /// The capture point passed next.
     pub to: u32,
     /// Time that it takes, from the last packets.
-    pub takes: Takes,
+    pub transit: TransitTime,
     /// Number of packets captured at both.
     pub packets: u32,
     /// True if some of them came close to others that look the same, and were matched by the
@@ -60,7 +60,10 @@ impl Step {
     /// Returns true if the order of the capture points is known.
     #[must_use]
     pub const fn has_order(&self) -> bool {
-        matches!(self.takes, Takes::About(_) | Takes::Between(..))
+        matches!(
+            self.transit,
+            TransitTime::About(_) | TransitTime::Between(..)
+        )
     }
 }
 
@@ -99,8 +102,8 @@ impl Leg {
         let (from, to) = if is_reversed { (to, from) } else { (from, to) };
         let least = backwards.min(packets - backwards);
         let units = [unit(from), unit(to)];
-        let takes = if least > packets / BACKWARDS {
-            Takes::Unclear
+        let transit = if least > packets / BACKWARDS {
+            TransitTime::Unclear
         } else {
             let mut times = self.last.map(|time| {
                 if is_reversed {
@@ -125,20 +128,20 @@ impl Leg {
             if time < below {
                 // With stamps of nanoseconds, a coarser unit does not explain it.
                 if below > 1 {
-                    Takes::Below(below)
+                    TransitTime::Below(below)
                 } else {
-                    Takes::Unclear
+                    TransitTime::Unclear
                 }
             } else if high - low > median.max(CLOSE) {
-                Takes::Between(low.unsigned_abs(), high.unsigned_abs())
+                TransitTime::Between(low.unsigned_abs(), high.unsigned_abs())
             } else {
-                Takes::About(median.unsigned_abs())
+                TransitTime::About(median.unsigned_abs())
             }
         };
         Step {
             from,
             to,
-            takes,
+            transit,
             packets,
             guessed,
         }
@@ -147,7 +150,7 @@ impl Leg {
 
 /// Times of the sightings at a capture point.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct LastSightings {
     place: u32,
     last: u64,
     /// The previous time.
@@ -156,17 +159,20 @@ struct Seen {
 
 /// Order of the capture points that packets pass.
 #[derive(Clone, Debug, Default)]
-pub struct Trail {
-    seen: Vec<Seen>,
+pub struct PathOrder {
+    sightings: Vec<LastSightings>,
     legs: Vec<Leg>,
 }
 
-impl Trail {
+impl PathOrder {
     /// Records a sighting of a packet, at `at` in nanoseconds; `again` is true if it is known to
     /// have been captured at another capture point before.
     pub fn see(&mut self, place: u32, at: u64, again: bool) {
-        let others = self.seen.iter().filter(|seen| again && seen.place != place);
-        let own = self.seen.iter().find(|seen| seen.place == place);
+        let others = self
+            .sightings
+            .iter()
+            .filter(|seen| again && seen.place != place);
+        let own = self.sightings.iter().find(|seen| seen.place == place);
         if let Some(nearest) = others.min_by_key(|seen| seen.last.abs_diff(at)) {
             let far = nearest.last.abs_diff(at).max(1).saturating_mul(APART);
             let rivals = [nearest.before, own.map(|own| own.last)];
@@ -182,11 +188,11 @@ impl Trail {
                 self.add((nearest.place, place), time, guessed);
             }
         }
-        let known = self.seen.iter_mut().find(|seen| seen.place == place);
+        let known = self.sightings.iter_mut().find(|seen| seen.place == place);
         if let Some(seen) = known {
             seen.before = Some(core::mem::replace(&mut seen.last, at));
-        } else if self.seen.len() < PLACES {
-            self.seen.push(Seen {
+        } else if self.sightings.len() < PLACES {
+            self.sightings.push(LastSightings {
                 place,
                 last: at,
                 before: None,
@@ -228,11 +234,12 @@ impl Trail {
     /// packets, is not listed separately; a step without a known order is a path of its own, after
     /// the others. `unit` returns the unit of a capture point's time stamps.
     #[must_use]
-    pub fn ways(&self, unit: impl Fn(u32) -> Unit) -> Vec<Vec<Step>> {
+    pub fn paths(&self, unit: impl Fn(u32) -> Unit) -> Vec<Vec<Step>> {
         let mut steps: Vec<Step> = self.legs.iter().map(|leg| leg.step(&unit)).collect();
         // The only packet of several is a guess: it was not distinguished from the others.
-        let several =
-            |place| (self.seen.iter()).any(|seen| seen.place == place && seen.before.is_some());
+        let several = |place| {
+            (self.sightings.iter()).any(|seen| seen.place == place && seen.before.is_some())
+        };
         for step in &mut steps {
             step.guessed |= step.packets == 1 && several(step.to);
         }
@@ -293,8 +300,8 @@ mod tests {
     /// Time stamps of nanoseconds.
     const FINE: fn(u32) -> Unit = |_| Unit::NANOSECOND;
 
-    fn way(trail: &Trail, number: usize) -> Vec<(u32, u32, u32)> {
-        let way = &trail.ways(FINE)[number];
+    fn way(order: &PathOrder, number: usize) -> Vec<(u32, u32, u32)> {
+        let way = &order.paths(FINE)[number];
         way.iter()
             .map(|step| (step.from, step.to, step.packets))
             .collect()
@@ -302,21 +309,21 @@ mod tests {
 
     #[test]
     fn capture_points_are_in_the_order_of_the_path() {
-        let mut trail = Trail::default();
-        assert!(trail.ways(FINE).is_empty());
+        let mut order = PathOrder::default();
+        assert!(order.paths(FINE).is_empty());
         for n in 0..20 {
             // The third is read before the second, and the last one misses some.
-            trail.add((7, 5), 3_000 + n, false);
-            trail.add((3, 5), -2_000, false);
+            order.add((7, 5), 3_000 + n, false);
+            order.add((3, 5), -2_000, false);
             if n % 4 != 0 {
-                trail.add((3, 9), 1_000, false);
+                order.add((3, 9), 1_000, false);
             }
         }
-        trail.add((7, 9), 6_000, false);
-        trail.add((3, 3), 6_000, false);
-        trail.add((3, 4), 1 << 40, false);
-        assert_eq!(trail.ways(FINE).len(), 1, "{:?}", trail.ways(FINE));
-        assert_eq!(way(&trail, 0), [(7, 5, 20), (5, 3, 20), (3, 9, 15)]);
+        order.add((7, 9), 6_000, false);
+        order.add((3, 3), 6_000, false);
+        order.add((3, 4), 1 << 40, false);
+        assert_eq!(order.paths(FINE).len(), 1, "{:?}", order.paths(FINE));
+        assert_eq!(way(&order, 0), [(7, 5, 20), (5, 3, 20), (3, 9, 15)]);
     }
 
     #[test]
@@ -324,23 +331,23 @@ mod tests {
         // Captured at three capture points within 5 µs, every 50 µs; the second one misses some
         // packets, and the first one all of a short period.
         let steps = |interval: u64, first_again: bool| {
-            let mut trail = Trail::default();
+            let mut order = PathOrder::default();
             for n in 0..1000_u64 {
                 for (place, after) in [(0, 0), (1, 3_000), (2, 5_000)] {
                     let is_missed =
                         place == 1 && n % 10 == 9 || place == 0 && (500..520).contains(&n);
                     if !is_missed {
                         let at = 1_000_000_000 + interval * n + after;
-                        trail.see(place, at, place > 0 || first_again);
+                        order.see(place, at, place > 0 || first_again);
                     }
                 }
             }
-            trail.ways(FINE)
+            order.paths(FINE)
         };
         let step = |from, to, time, packets| Step {
             from,
             to,
-            takes: Takes::About(time),
+            transit: TransitTime::About(time),
             packets,
             guessed: true,
         };
@@ -358,52 +365,58 @@ mod tests {
 
     #[test]
     fn several_paths_are_distinguished() {
-        let mut trail = Trail::default();
+        let mut order = PathOrder::default();
         for _ in 0..10 {
-            trail.add((1, 2), 3_000, false);
-            trail.add((2, 4), 1_000, false);
+            order.add((1, 2), 3_000, false);
+            order.add((2, 4), 1_000, false);
         }
         for _ in 0..5 {
-            trail.add((1, 3), 4_000, false);
-            trail.add((3, 4), 1_000, false);
+            order.add((1, 3), 4_000, false);
+            order.add((3, 4), 1_000, false);
         }
-        assert_eq!(way(&trail, 0), [(1, 2, 10), (2, 4, 10)]);
-        assert_eq!(way(&trail, 1), [(1, 3, 5), (3, 4, 5)]);
+        assert_eq!(way(&order, 0), [(1, 2, 10), (2, 4, 10)]);
+        assert_eq!(way(&order, 1), [(1, 3, 5), (3, 4, 5)]);
         // A circle.
-        let mut trail = Trail::default();
+        let mut order = PathOrder::default();
         for (from, to) in [(1, 2), (2, 3), (3, 1)] {
-            trail.add((from, to), 10, false);
+            order.add((from, to), 10, false);
         }
-        let steps: usize = trail.ways(FINE).iter().map(Vec::len).sum();
+        let steps: usize = order.paths(FINE).iter().map(Vec::len).sum();
         assert_eq!(steps, 3);
     }
 
     #[test]
     fn a_time_is_the_median_or_a_range() {
         let takes = |times: &[i64]| {
-            let mut trail = Trail::default();
+            let mut order = PathOrder::default();
             times
                 .iter()
-                .for_each(|time| trail.add((1, 2), *time, false));
-            let step = trail.ways(FINE)[0][0];
-            (step.from, step.to, step.takes)
+                .for_each(|time| order.add((1, 2), *time, false));
+            let step = order.paths(FINE)[0][0];
+            (step.from, step.to, step.transit)
         };
-        assert_eq!(takes(&[3_000]), (1, 2, Takes::About(3_000)));
-        assert_eq!(takes(&[-3_000]), (2, 1, Takes::About(3_000)));
-        assert_eq!(takes(&[0]), (1, 2, Takes::Unclear));
-        assert_eq!(takes(&[0, 900, 400]), (1, 2, Takes::About(400)));
-        assert_eq!(takes(&[3_000, 90_000, 3_100]), (1, 2, Takes::About(3_100)));
+        assert_eq!(takes(&[3_000]), (1, 2, TransitTime::About(3_000)));
+        assert_eq!(takes(&[-3_000]), (2, 1, TransitTime::About(3_000)));
+        assert_eq!(takes(&[0]), (1, 2, TransitTime::Unclear));
+        assert_eq!(takes(&[0, 900, 400]), (1, 2, TransitTime::About(400)));
+        assert_eq!(
+            takes(&[3_000, 90_000, 3_100]),
+            (1, 2, TransitTime::About(3_100))
+        );
         assert_eq!(
             takes(&[2_000, 3_000, 4_000, 9_000, 50_000]),
-            (1, 2, Takes::Between(3_000, 9_000))
+            (1, 2, TransitTime::Between(3_000, 9_000))
         );
-        assert_eq!(takes(&[5_000, -5_000]).2, Takes::Unclear);
+        assert_eq!(takes(&[5_000, -5_000]).2, TransitTime::Unclear);
         // A wrong time among many is outvoted, and the last times count.
         let mut times = vec![-50_000];
         times.extend([7_000; 30]);
         times.extend([8_000; 15]);
-        assert_eq!(takes(&times), (1, 2, Takes::About(8_000)));
-        assert_eq!(takes(&[i64::from(i32::MIN), -7, -7]).2, Takes::About(7));
+        assert_eq!(takes(&times), (1, 2, TransitTime::About(8_000)));
+        assert_eq!(
+            takes(&[i64::from(i32::MIN), -7, -7]).2,
+            TransitTime::About(7)
+        );
     }
 
     #[test]
@@ -411,36 +424,39 @@ mod tests {
         // The last capture point is passed last, and its time stamps are truncated to milliseconds;
         // perhaps shifted afterwards.
         for (shift, unit) in [(0, 1_000_000), (3_001, 1)] {
-            let mut trail = Trail::default();
+            let mut order = PathOrder::default();
             let mut units = [Unit::default(); 3];
             for n in 0..20_u64 {
                 let at = 1_700_000_000_123_456_789 + n * 7_654_321;
                 let cut = (at + 2_003_000) / 1_000_000 * 1_000_000 - shift;
                 for (place, at) in (0..).zip([at, at + 2_000_000, cut]) {
-                    trail.see(place, at, place > 0);
+                    order.see(place, at, place > 0);
                     units[place as usize].add(at);
                 }
             }
             assert_eq!(units.map(Unit::get), [1, 1, unit]);
-            let ways = trail.ways(|place| units[place as usize]);
-            let takes: Vec<_> = ways.iter().map(|way| way[0].takes).collect();
-            assert_eq!(takes, [Takes::About(2_000_000), Takes::Below(1_000_000)]);
+            let paths = order.paths(|place| units[place as usize]);
+            let transit: Vec<_> = paths.iter().map(|way| way[0].transit).collect();
+            assert_eq!(
+                transit,
+                [TransitTime::About(2_000_000), TransitTime::Below(1_000_000)]
+            );
             // With exact time stamps, it would come before the previous one.
-            assert_eq!(way(&trail, 0), [(0, 1, 20)]);
-            assert_eq!(trail.ways(FINE)[0].last().map(|step| step.to), Some(1));
+            assert_eq!(way(&order, 0), [(0, 1, 20)]);
+            assert_eq!(order.paths(FINE)[0].last().map(|step| step.to), Some(1));
         }
     }
 
     #[test]
     fn the_number_of_capture_points_is_limited() {
-        let mut trail = Trail::default();
-        (0..1_000).for_each(|place| trail.add((place, place + 1), 10, false));
-        assert_eq!(trail.legs.len(), LEGS);
-        assert_eq!(trail.ways(FINE)[0].len(), LEGS);
-        (0..1_000).for_each(|place| trail.see(place, u64::from(place) << 32, true));
-        assert_eq!(trail.seen.len(), PLACES);
+        let mut order = PathOrder::default();
+        (0..1_000).for_each(|place| order.add((place, place + 1), 10, false));
+        assert_eq!(order.legs.len(), LEGS);
+        assert_eq!(order.paths(FINE)[0].len(), LEGS);
+        (0..1_000).for_each(|place| order.see(place, u64::from(place) << 32, true));
+        assert_eq!(order.sightings.len(), PLACES);
         for at in [0, u64::MAX, 7, u64::MAX] {
-            trail.see(5, at, true);
+            order.see(5, at, true);
         }
     }
 }
