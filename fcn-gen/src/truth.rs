@@ -16,7 +16,7 @@ pub const NONE: u32 = u32::MAX;
 /// Name of the ground truth's schema.
 pub const TRUTH_SCHEMA: &str = "fcn-gen/truth";
 /// Version of the ground truth's schema: raised when a field changes its meaning or is removed.
-pub const TRUTH_VERSION: u32 = 1;
+pub const TRUTH_VERSION: u32 = 2;
 /// Packets sent, marked, notified and obeyed, recorded without decoding a packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Truth {
@@ -129,7 +129,7 @@ pub struct NotificationTruth {
     /// Source address of the notification.
     pub notifier: IpAddr,
     /// Destination address of the notification.
-    pub told: IpAddr,
+    pub destination: IpAddr,
     /// The data sender that should slow down, if the message names it.
     pub sender: Option<IpAddr>,
     /// QP named by the message.
@@ -212,7 +212,7 @@ pub struct Note {
     /// Source address of the packet.
     pub notifier: IpAddr,
     /// Destination address of the packet.
-    pub told: IpAddr,
+    pub destination: IpAddr,
     /// The sender concerned, if named.
     pub sender: Option<IpAddr>,
     /// The QP named, and its owner.
@@ -234,7 +234,7 @@ impl Note {
         Self {
             kind: gist.kind,
             notifier: gist.notifier,
-            told: gist.destination,
+            destination: gist.destination,
             sender: gist.sender,
             qp: gist.subject.qp().map(|(side, qp)| (qp.get(), side)),
             flow_label: match gist.subject {
@@ -263,7 +263,7 @@ impl Notifications {
             vantage_point,
             kind: note.kind.id().to_owned(),
             notifier: note.notifier,
-            told: note.told,
+            destination: note.destination,
             sender: note.sender,
             qp: note.qp.map(|(qp, _)| qp),
             qp_side: note.qp.map(|(_, side)| side.id().to_owned()),

@@ -186,7 +186,7 @@ fn watched(path: &Path, settings: Settings) -> (Monitor, Vec<QpRecord>) {
 /// Returns the part of a row that samples of every packet show: Fast CNPs name their flow, other
 /// kinds need more than the first 128 octets of packets. Times are never shown.
 fn shown_by_samples(row: &QpRecord) -> String {
-    let names = (row.kind, row.told, row.notifier, row.notifiers);
+    let names = (row.kind, row.destination, row.notifier, row.notifiers);
     let classes = (row.dscp, row.ecn, row.vlan_priority);
     let depths = (row.level, row.level_max, row.queue, row.queue_max);
     let counts = (row.total, row.findings, row.icrc_bad);

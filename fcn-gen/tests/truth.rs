@@ -167,7 +167,7 @@ fn by_second(entry: &NotificationTruth) -> impl Iterator<Item = (Counted, u64)> 
             entry.vantage_point,
             entry.kind.clone(),
             entry.notifier,
-            entry.told,
+            entry.destination,
             entry.qp,
             entry.flow_label,
             *second,

@@ -29,7 +29,7 @@ fn row(i: u32, round: u32) -> (RowId, QpRecord) {
         notifier_role: Origin::Receiver,
         notifier: IpAddr::V4(Ipv4Addr::from_bits(0x0a01_0000 + i % 64)),
         notifiers: 1,
-        told: sender,
+        destination: sender,
         flow_label: None,
         sender_qp: Some(i),
         sender_qp_from: None,

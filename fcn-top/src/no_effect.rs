@@ -83,7 +83,7 @@ mod tests {
             ("fcn-top -r a --json --buffer 1MiB", false, "--buffer"),
             ("fcn-top -r a --no-promiscuous", true, "--no-promiscuous"),
             ("fcn-top -i a --json --interval 1s", false, "--interval"),
-            ("fcn-top -i a --json --view points", false, "--view"),
+            ("fcn-top -i a --json --view notifiers", false, "--view"),
             ("fcn-top -i a --report --keep 1MiB", false, "--keep"),
             ("fcn-top -i a --audit --where qp=5", false, "--where"),
             ("fcn-top -i a --prometheus 0 --sort qp", false, "--sort"),
@@ -97,7 +97,7 @@ mod tests {
             );
         }
         for (words, terminal) in [
-            ("fcn-top -i a --buffer 1MiB --keep 1MiB --view points", true),
+            ("fcn-top -i a --buffer 1MiB --keep 1MiB --view notifiers", true),
             ("fcn-top -r a --no-promiscuous=false --json", false),
             ("fcn-top -i a --csv --interval 1s --top 5 --sort qp", false),
             (

@@ -204,7 +204,7 @@ records! {
         notifier_role: Origin = "Acts as", 14, Name, "What the notifier is by the kind of what it sends and the address that it has, which anybody can forge (see made_by for who made CNPs with the receiver's): receiver, switch, or proxy and ingress_pe, which translate what they were told; ambiguous where one of these was told just before and may speak in the receiver's name; unknown where it has another address than the receiver of the CNP's flow. That of most of the notifications; those of unknown count for proxy, ingress_pe or switch where it was one of these", |v| Cell::Name(v.id());
         notifier: IpAddr = "Notifier", 22, Address, "Source address of the notifications: of several, the one that has sent most, among the first four", |v| Cell::Address(*v);
         notifiers: u32 = "Ns", 3, Count, "How many notifiers there were; beyond 4 they are not told apart", |v| Cell::Count((*v).into());
-        told: IpAddr = "Told", 22, Address, "Destination address of the notifications: the sender, the proxy node or the ingress PE", |v| Cell::Address(*v);
+        destination: IpAddr = "To", 22, Address, "Destination address of the notifications: the sender, the proxy node or the ingress PE", |v| Cell::Address(*v);
         flow_label: Option<u32> = "Label", 7, Label, "Outer flow label that a WAN FCN names", |v| count(v);
         sender_qp: Option<u32> = "Own QP", 8, Qp, "The QP at the sender, where it is known", |v| count(v);
         sender_qp_from: Option<Resolved> = "From", 6, Name, "How the QP at the sender is known: packet (the notification names it), cm, port, acks, only", |v| some(v, |v| Cell::Name(v.id()));
@@ -254,7 +254,7 @@ records! {
     }
 
     /// A notifier: a congestion point, or a receiver, proxy or ingress PE that sends CNPs.
-    PointRecord, "points", {
+    PointRecord, "notifiers", {
         notifier: IpAddr = "Notifier", 24, Address, "Source address of the notifications", |v| Cell::Address(*v);
         notifier_role: Origin = "Acts as", 20, Name, "What the notifier is by the kind of what it sends and the address that it has, which anybody can forge (see made_by for who made CNPs with the receiver's): receiver, switch, or proxy and ingress_pe, which translate; ambiguous where one of these was told just before and may speak in the receiver's name; unknown where it has another address than the receiver of the CNP's flow. That of most of the notifications; those of unknown count for proxy, ingress_pe or switch where it was one of these", |v| Cell::Name(v.id());
         made_by: Option<Maker> = "Made by", 21, Name, "Who made its plain CNPs, by made_by of the rows that are kept: where the same holds of all but one CNP in 33, that; else mixed, or unknown; nothing where it sent none", |v| some(v, |v| Cell::Name(v.id()));
@@ -367,7 +367,7 @@ impl QpRecord {
     /// Returns the known addresses in the row.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + use<> {
         let ends = [self.sender, self.receiver].into_iter().flatten();
-        ends.chain([self.notifier, self.told])
+        ends.chain([self.notifier, self.destination])
     }
 
     /// Returns true if the value in that column is an estimate from samples.

@@ -213,7 +213,7 @@ pub fn screen(cli: &Cli, preferences: &Preferences, mode: OutputMode) -> Result<
         match view {
             // A flow is a row of the QPs table.
             Tab::Qps | Tab::Flow => table::<QpRecord>(view, &order, &filter),
-            Tab::Points => table::<PointRecord>(view, &order, &filter),
+            Tab::Notifiers => table::<PointRecord>(view, &order, &filter),
             Tab::Paths => table::<HopRecord>(view, &order, &filter),
             Tab::Events => table::<EventRecord>(view, &order, &filter),
             Tab::Interfaces => table::<InterfaceRecord>(view, &order, &filter),
@@ -267,7 +267,7 @@ mod tests {
         for words in [
             "fcn-top -i a --sort -total --where qp=5",
             "fcn-top -i a --view flow --sort -total --where qp=5",
-            "fcn-top -i a --view points --sort -flows --where flows>3",
+            "fcn-top -i a --view notifiers --sort -flows --where flows>3",
             "fcn-top -i a --view paths --sort queue_max --where hop=2",
             "fcn-top -i a --view events --sort -at --where severity>=warning",
             "fcn-top -i a --view interfaces --sort name --where state=up",
@@ -275,8 +275,8 @@ mod tests {
             options(words, OutputMode::Screen).unwrap();
         }
         for (words, option) in [
-            ("fcn-top -i a --view points --sort qp", "--sort"),
-            ("fcn-top -i a --view points --where qp=5", "--where"),
+            ("fcn-top -i a --view notifiers --sort qp", "--sort"),
+            ("fcn-top -i a --view notifiers --where qp=5", "--where"),
             ("fcn-top -i a --view events --sort total", "--sort"),
             ("fcn-top -i a --view interfaces --where hop=1", "--where"),
             ("fcn-top -i a --view paths --sort quue_max", "--sort"),
@@ -284,7 +284,7 @@ mod tests {
             let error = options(words, OutputMode::Screen).unwrap_err();
             assert!(error.starts_with(&format!("{option}: ")), "{error}");
             let all = match words.split(' ').nth(4) {
-                Some("points") => "notifier, notifier_role, made_by, trusted, ",
+                Some("notifiers") => "notifier, notifier_role, made_by, trusted, ",
                 Some("events") => "at, severity, what, times, ",
                 Some("paths") => "path, traces, hop, node, ",
                 _ => "name, state, received, ",
@@ -308,18 +308,18 @@ mod tests {
             (None, "fcn-top -i a", OutputMode::Screen, true),
             (
                 None,
-                "fcn-top -i a --view points",
+                "fcn-top -i a --view notifiers",
                 OutputMode::Screen,
                 false,
             ),
-            (Some("points"), "fcn-top -i a", OutputMode::Screen, true),
+            (Some("notifiers"), "fcn-top -i a", OutputMode::Screen, true),
             (
-                Some("points"),
+                Some("notifiers"),
                 "fcn-top -i a --view qps",
                 OutputMode::Screen,
                 false,
             ),
-            (Some("points"), "fcn-top -i a", json, false),
+            (Some("notifiers"), "fcn-top -i a", json, false),
             (None, "fcn-top -i a", json, true),
         ] {
             let cli = Cli::try_parse_from(words.split(' ')).unwrap();

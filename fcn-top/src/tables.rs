@@ -63,9 +63,9 @@ pub struct Totals {
     /// Data flows evicted, least recently seen first.
     pub flows_evicted: u64,
     /// Notifiers kept.
-    pub points: u64,
+    pub notifiers: u64,
     /// Notifiers evicted.
-    pub points_evicted: u64,
+    pub notifiers_evicted: u64,
 }
 
 impl Totals {

@@ -118,7 +118,7 @@ pub fn few(row: &QpRecord) -> Option<String> {
 pub fn differ_by_place<'r>(rows: impl IntoIterator<Item = &'r QpRecord>) -> bool {
     let mut keys = HashSet::new();
     !rows.into_iter().all(|row| {
-        let key = (row.told, row.kind, row.sender, row.sender_qp);
+        let key = (row.destination, row.kind, row.sender, row.sender_qp);
         keys.insert((key, row.receiver, row.receiver_qp, row.flow_label))
     })
 }

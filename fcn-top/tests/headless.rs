@@ -276,7 +276,7 @@ fn cnps_of_unknown_origin_are_not_attributed_to_the_receiver() {
         let words = maker.replace('_', " ");
         assert!(makers.contains(&format!(" {words} ")), "{report}");
         let json = top_words(&format!("-r {file} --json")).with(0).json();
-        let mut points = json["points"].as_array().unwrap().iter();
+        let mut points = json["notifiers"].as_array().unwrap().iter();
         let point = points.find(|point| point["notifier_role"] == "receiver");
         assert_eq!(point.unwrap()["made_by"], maker);
         let mut cnps = rows(&json).iter().filter(|row| row["kind"] == "cnp");

@@ -78,7 +78,7 @@ fn the_corpus_stops_nothing_and_every_packet_is_counted_once() {
     assert_eq!((totals.packets, sorts), (number, number));
     assert!(totals.notified() > 0 && totals.data > 0 && totals.cut > 0 && totals.undecodable > 0);
     assert!(tables.qps.len() <= 4 && tables.points.len() <= 2 && tables.events.len() <= 50);
-    assert!(totals.rows_evicted > 0 && totals.points_evicted > 0);
+    assert!(totals.rows_evicted > 0 && totals.notifiers_evicted > 0);
     for (id, _) in &tables.qps {
         assert!(monitor.detail(*id).is_some());
     }

@@ -396,7 +396,7 @@ fn invalid_view_options_are_reported_before_the_screen() {
         return;
     };
     for (options, message) in [
-        ("--view points --sort qp", "fcn-top: --sort: "),
+        ("--view notifiers --sort qp", "fcn-top: --sort: "),
         ("--view events --where hop=1", "fcn-top: --where: "),
     ] {
         let Some(screen) = Terminal::open(&pair, options) else {
@@ -407,7 +407,7 @@ fn invalid_view_options_are_reported_before_the_screen() {
     }
     // Without a screen, output is about the QPs, and there is no other view.
     let file = capture(&format!("{SCENARIO}.pcapng"));
-    let done = top_words(&format!("-r {file} --json --view points --sort qp")).with(2);
+    let done = top_words(&format!("-r {file} --json --view notifiers --sort qp")).with(2);
     assert!(done.err.starts_with("fcn-top: --view: "), "{}", done.err);
     top_words(&format!("-r {file} --json --sort qp")).well();
 }

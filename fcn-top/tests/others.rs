@@ -16,7 +16,7 @@ fn claims_nothing(path: &Path) {
     let file = path.to_str().unwrap();
     let json = top(["-r", file, "--json"]).well().json();
     assert_eq!(json["rows"], Value::Array(Vec::new()), "{file}");
-    assert_eq!(json["points"], Value::Array(Vec::new()), "{file}");
+    assert_eq!(json["notifiers"], Value::Array(Vec::new()), "{file}");
     let audit = top(["-r", file, "--audit", "--json"]).json();
     for event in audit["events"].as_array().unwrap() {
         let what = event["what"].as_str().unwrap();

@@ -55,7 +55,7 @@ fn expected(truth: &Value, per_interface: bool) -> Counts {
             String::new()
         };
         let sender = if entry["sender"].is_null() {
-            &entry["told"]
+            &entry["destination"]
         } else {
             &entry["sender"]
         };
@@ -83,7 +83,7 @@ fn expected(truth: &Value, per_interface: bool) -> Counts {
 
 fn key_of(row: &QpRecord, per_interface: bool) -> Key {
     let sender = match row.kind {
-        Kind::WanFcn => row.told,
+        Kind::WanFcn => row.destination,
         _ => row.sender.expect("a sender"),
     };
     let named = match row.kind {

@@ -624,7 +624,7 @@ impl<'s> World<'s> {
         Note {
             kind,
             notifier,
-            told: destination,
+            destination,
             sender,
             qp: qp.map(|(qp, side)| (qp.get(), side)),
             flow_label,

@@ -170,8 +170,8 @@ impl Monitor {
             rows_evicted: self.rows.table.evicted(),
             flows: self.correlator.flows().len() as u64,
             flows_evicted: self.correlator.flows().evicted(),
-            points: self.notifiers.table.len() as u64,
-            points_evicted: self.notifiers.table.evicted(),
+            notifiers: self.notifiers.table.len() as u64,
+            notifiers_evicted: self.notifiers.table.evicted(),
             findings: self.reporter.findings,
             ..self.totals
         }

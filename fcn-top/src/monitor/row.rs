@@ -308,7 +308,7 @@ impl Row {
             notifier_role: main.roles.most(),
             notifier: main.address,
             notifiers: 1 + rare.others.len() as u32 + u32::from(rare.beyond > 0),
-            told: self.destination(key),
+            destination: self.destination(key),
             flow_label: key.flow_label(),
             sender_qp,
             sender_qp_from: sender_qp.map(|_| Resolved::Packet),

@@ -234,7 +234,7 @@ fn monitor(taken: impl Fn(&mut Monitor)) -> (Monitor, u64, Vec<IpAddr>) {
             number,
         });
     }
-    let told: Vec<_> = monitor.rows().map(|(_, row)| row.told).collect();
+    let told: Vec<_> = monitor.rows().map(|(_, row)| row.destination).collect();
     let cnps = monitor.totals().notified();
     assert!(cnps > 0);
     (monitor, cnps, told)

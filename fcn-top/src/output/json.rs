@@ -23,7 +23,7 @@ pub const AUDIT: &str = "fcn-top/audit";
 /// Schema name of counters without packets.
 pub const COUNTERS: &str = "fcn-top/counters";
 /// Version of the schemas.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Lines of a table, each converted when it is written: all of them at once would take ten times as
 /// much memory as the tables.
@@ -80,7 +80,7 @@ pub struct Snapshot<'t> {
     interfaces: Lines<'t, InterfaceRecord>,
     local_qps: Lines<'t, LocalQpRecord>,
     matched: usize,
-    points: Lines<'t, PointRecord>,
+    notifiers: Lines<'t, PointRecord>,
     rows: Lines<'t, QpRecord>,
     rules: BTreeMap<&'static str, u64>,
     schema: &'static str,
@@ -118,7 +118,7 @@ pub fn snapshot<'t>(
         interfaces: Lines::new(&tables.interfaces, formatter),
         local_qps: Lines::new(&tables.nics.local_qps, formatter),
         matched: selected.matched,
-        points: Lines::new(&tables.points, formatter),
+        notifiers: Lines::new(&tables.points, formatter),
         rows: Lines::new(selected.rows.into_iter().map(|(_, row)| row), formatter),
         rules: tables.rules.iter().copied().collect(),
         schema: SNAPSHOT,

@@ -6,7 +6,7 @@ const ROW: &[&str] = JUDGED_ROW.split_at(JUDGED_ROW.len() - 1).0;
 /// Same, with the verdict.
 const JUDGED_ROW: &[&str] = &[
     "sender",
-    "told",
+    "destination",
     "qp",
     "qp_side",
     "receiver",

@@ -182,7 +182,7 @@ mod tests {
         let last = tables.qps[0].clone();
         let told = |number: u32| std::net::Ipv4Addr::from_bits(0x0a00_0000 + number).into();
         let more = |number| QpRecord {
-            told: told(number),
+            destination: told(number),
             ..last.1.clone()
         };
         tables.qps = (0..1_000).map(|n| (RowId(n.into()), more(n))).collect();
@@ -191,7 +191,7 @@ mod tests {
             (*address == told(999)).then(|| "last.example".to_owned())
         });
         let formatter = Formatter::default().with_names(Arc::new(names));
-        let filter = Filter::parse::<QpRecord>("told~example").unwrap();
+        let filter = Filter::parse::<QpRecord>("destination~example").unwrap();
         assert!(filter.seeks_names());
         assert!(
             !Filter::parse::<QpRecord>("total>1 10.0.0.0/8")

@@ -274,7 +274,7 @@ impl Exposition {
         };
         // The owner of a flow label may become known later.
         let sender = row.sender.filter(|_| row.flow_label.is_none());
-        let destination = Some(row.told).filter(|_| sender.is_none());
+        let destination = Some(row.destination).filter(|_| sender.is_none());
         let (qp, side) = match row.kind {
             Kind::Cnp => (row.sender_qp, QpSide::Sender),
             Kind::WanFcn => (None, QpSide::Receiver),
@@ -339,7 +339,7 @@ fn totals(page: &mut Page, tables: &Tables) {
     let tables = [
         ("rows", totals.rows, totals.rows_evicted),
         ("flows", totals.flows, totals.flows_evicted),
-        ("notifiers", totals.points, totals.points_evicted),
+        ("notifiers", totals.notifiers, totals.notifiers_evicted),
     ];
     let mut kept = page.family(&m::KEPT);
     for (table, count, _) in tables {

@@ -206,7 +206,7 @@ fn head(out: &mut String, header: &Header, tables: &Tables, formatter: &Formatte
     let gone = [
         (totals.rows_evicted, "QP rows"),
         (totals.flows_evicted, "data flows"),
-        (totals.points_evicted, "notifiers"),
+        (totals.notifiers_evicted, "notifiers"),
     ];
     let gone: Vec<_> = gone
         .iter()
@@ -301,7 +301,7 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, formatter: &Fo
             Some(format!("{}\n{more}", formatter.address(row.notifier)))
         }
         ("sender", ..) if row.sender.is_none() => {
-            Some(format!("→ {}", formatter.address(row.told)))
+            Some(format!("→ {}", formatter.address(row.destination)))
         }
         _ if row.is_estimate(id) => {
             let number = column_named::<QpRecord>(id)?;

@@ -54,7 +54,7 @@ impl TableText {
                     rows: Lines::new(lines, formatter),
                     schema: "fcn-top/table",
                     table: R::TABLE,
-                    version: 1,
+                    version: json::VERSION,
                 };
                 json::write(&document, &mut octets, false)?;
             }

@@ -73,7 +73,7 @@ fn metrics() -> String {
 fn described() -> String {
     let mut text = "## Columns\n\n".to_owned();
     table::<QpRecord>(&mut text, "rows");
-    table::<PointRecord>(&mut text, "points");
+    table::<PointRecord>(&mut text, "notifiers");
     table::<HopRecord>(&mut text, "hops");
     table::<EventRecord>(&mut text, "events");
     table::<InterfaceRecord>(&mut text, "interfaces");
@@ -203,7 +203,7 @@ fn is_allowed(value: &Value, schema: &Value) -> bool {
 fn the_schema_matches_the_output() {
     let tables = json!({
         "rows": lines::<QpRecord>(),
-        "points": lines::<PointRecord>(),
+        "notifiers": lines::<PointRecord>(),
         "hops": lines::<HopRecord>(),
         "events": lines::<EventRecord>(),
         "interfaces": lines::<InterfaceRecord>(),

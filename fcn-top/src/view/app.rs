@@ -142,13 +142,13 @@ impl<'a> App<'a> {
             history.mode() == Mode::Live,
         );
         // If another moment is shown, rows are wanted only to remember the current one.
-        let rows = matches!(self.tab, Tab::Qps | Tab::Flow | Tab::Points) && live;
+        let rows = matches!(self.tab, Tab::Qps | Tab::Flow | Tab::Notifiers) && live;
         let qps = &self.tables[TableId::Qps as usize];
         let few = !(live || history.is_incomplete() || qps.filters());
         Wanted {
             qps: all || rows,
             first: few.then_some((qps.order, KEPT_ROWS)),
-            points: all || self.tab == Tab::Points,
+            points: all || self.tab == Tab::Notifiers,
             hops: all || self.tab == Tab::Paths,
             events: all || self.tab == Tab::Events,
         }

@@ -181,7 +181,7 @@ impl ViewContext<'_> {
     /// suffice.
     pub(super) fn telling(&self) -> Vec<&'static str> {
         let rows = self.history.shown().qps.iter().take(LOOKED_AT);
-        let flow = |row: &QpRecord| (row.sender.unwrap_or(row.told), row.receiver);
+        let flow = |row: &QpRecord| (row.sender.unwrap_or(row.destination), row.receiver);
         let qp = |row: &QpRecord| (row.qp, row.flow_label);
         let place = |row: &QpRecord| row.interface.clone().filter(|_| self.by_place);
         let rows = rows.map(|(_, row)| row);

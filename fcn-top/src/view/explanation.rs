@@ -167,7 +167,7 @@ pub(super) fn about(
             format!(
                 "{by}: {how}; {} sent to {}",
                 kind_name(record.kind),
-                words.address(record.told)
+                words.address(record.destination)
             ),
             Tone::Kind(record.kind),
         ),
@@ -350,7 +350,7 @@ pub(super) fn panel(
 /// Formats sender and receiver in `room` cells.
 pub(super) fn flow_text(record: &QpRecord, room: u16, context: &ViewContext<'_>) -> String {
     let sender = record.sender.map_or_else(
-        || format!("({})", context.formatter.address(record.told)),
+        || format!("({})", context.formatter.address(record.destination)),
         |sender| context.address(sender),
     );
     let Some(receiver) = record.receiver.map(|receiver| context.address(receiver)) else {

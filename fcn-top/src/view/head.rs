@@ -472,11 +472,11 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, context: &ViewContext<'_>
     }
     let Totals {
         rows,
-        points_evicted,
+        notifiers_evicted,
         ..
     } = context.history.shown().totals;
-    if tab == Tab::Points && points_evicted > 0 {
-        let gone = format!("{} more had to go", grouped(points_evicted));
+    if tab == Tab::Notifiers && notifiers_evicted > 0 {
+        let gone = format!("{} more had to go", grouped(notifiers_evicted));
         pieces.push((1, context.span(gone, Tone::Warn)));
     }
     if matches!(context.history.mode(), Mode::Frozen(_))

@@ -206,7 +206,7 @@ fn totals(context: &ViewContext<'_>) -> Vec<(&'static str, String, Tone)> {
     for (name, kept, gone) in [
         ("QP rows", totals.rows, totals.rows_evicted),
         ("Data flows", totals.flows, totals.flows_evicted),
-        ("Notifiers", totals.points, totals.points_evicted),
+        ("Notifiers", totals.notifiers, totals.notifiers_evicted),
     ] {
         let text = format!("{} kept, {} evicted", count(kept), count(gone));
         lines.push((name, text, bad(gone > 0, Tone::Warn)));

@@ -288,7 +288,7 @@ fn draw_matrix(
     }
     let mut places: HashMap<_, (u64, &str)> = HashMap::new();
     for (id, row) in most_notified(context) {
-        let sender = row.sender.unwrap_or(row.told);
+        let sender = row.sender.unwrap_or(row.destination);
         let place = context.place(row);
         for (notifier, count) in notifiers(*id, context) {
             let (sum, mark) = places.entry((*notifier, sender, place)).or_default();

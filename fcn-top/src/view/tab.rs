@@ -8,7 +8,7 @@ fcn_wire::identified! {
         #[default]
         Qps = "qps",
         /// Notifiers: congestion points, and receivers that send CNPs.
-        Points = "points",
+        Notifiers = "notifiers",
         /// One row of the QPs, over time.
         Flow = "flow",
         /// IOAM paths, hop by hop.
@@ -28,7 +28,7 @@ impl Tab {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Qps => "QPs",
-            Self::Points => "Points",
+            Self::Notifiers => "Notifiers",
             Self::Flow => "Flow",
             Self::Paths => "Paths",
             Self::Events => "Events",

@@ -160,7 +160,7 @@ pub fn key(row: &Value) -> Key {
         _ => (&row["receiver_qp"], Some("receiver".to_owned())),
     };
     let side = side.filter(|_| !qp.is_null());
-    let destination = text("told").expect("an address");
+    let destination = text("destination").expect("an address");
     (
         kind,
         destination,

@@ -1787,7 +1787,7 @@ fn evicted_notifiers_are_reported_beside_those_kept() {
     let formatter = Formatter::default();
     let mut app = App::new(&Options::default(), &formatter);
     let mut tables = incast(20);
-    tables.totals.points_evicted = 90_625;
+    tables.totals.notifiers_evicted = 90_625;
     app.update(tables);
     typed(&mut app, "2");
     let seen = seen(&mut app);

@@ -111,7 +111,7 @@ fn states() {
         press(&mut app, KeyCode::Enter);
         as_committed("event", &mut app, size);
 
-        let mut app = busy(Tab::Points, &formatter);
+        let mut app = busy(Tab::Notifiers, &formatter);
         typed(&mut app, "j");
         press(&mut app, KeyCode::Enter);
         as_committed("told-by", &mut app, size);

@@ -90,7 +90,7 @@ pub struct Document<'t> {
     /// Part of the input that was processed; `None` for all.
     part: Option<String>,
     /// Role of each notifier.
-    points_as: Vec<&'static str>,
+    notifiers_as: Vec<&'static str>,
     read: Vec<String>,
     /// Notifiers of each row.
     rows_by: Vec<String>,
@@ -281,7 +281,7 @@ pub fn document<'t>(
         names: names(story, selected.rows.iter().map(|(_, row)| row), formatter),
         no_verdict: text::NO_VERDICT,
         few: text::FEW,
-        points_as: (tables.points.iter())
+        notifiers_as: (tables.points.iter())
             .map(|point| text::acts_as(point.notifier_role, point.made_by))
             .collect(),
         part: header
@@ -418,7 +418,7 @@ fn row_filter(row: &QpRecord, part: &Part) -> Option<String> {
     };
     // A WAN FCN does not name the sender.
     let sender = row.sender.filter(|_| row.flow_label.is_none());
-    let _ = match (sender, row.told) {
+    let _ = match (sender, row.destination) {
         (Some(IpAddr::V4(sender)), _) => write!(filter, " && fcn.sender_ipv4 == {sender}"),
         (Some(IpAddr::V6(sender)), _) => write!(filter, " && fcn.sender_ipv6 == {sender}"),
         (None, IpAddr::V4(told)) => write!(filter, " && ip.dst == {told}"),

@@ -23,7 +23,7 @@ type Subject = (IpAddr, Option<u32>, bool, Option<IpAddr>, Option<u32>);
 fn subject(row: &QpRecord) -> Subject {
     let of_sender = row.qp_side == Some(QpSide::Sender);
     (
-        row.sender.unwrap_or(row.told),
+        row.sender.unwrap_or(row.destination),
         row.qp,
         of_sender,
         row.receiver.filter(|_| !of_sender),
@@ -65,7 +65,7 @@ fn seen(story: &Story<'_>, subjects: u64, formatter: &Formatter) -> String {
         return format!("{span}, no congestion notification was seen in {packets}, beside {data}.");
     }
     let at_least = |evicted| if evicted > 0 { "at least " } else { "" };
-    let by = by(story, at_least(totals.points_evicted), formatter);
+    let by = by(story, at_least(totals.notifiers_evicted), formatter);
     format!(
         "{span}, {} ({}) for {}{} {} seen{by}, beside {data}.",
         counted(notified, "congestion notification"),
@@ -298,7 +298,7 @@ pub(super) fn know(
         ),
         (
             "Used longest ago, and gone for want of room",
-            (totals.points_evicted, "notifier"),
+            (totals.notifiers_evicted, "notifier"),
         ),
     ];
     if let Some(cut) = audited(tables).cut() {

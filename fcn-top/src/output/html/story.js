@@ -222,14 +222,14 @@
       value: (line) => line[column.id], cell: (line) => line.unknown?.[column.id] ?? text(column, line[column.id]),
     })) });
   }
-  if (snapshot.points.length > 0) {
-    const points = snapshot.points.map((point, place) => ({
-      ...point, notifier_role: data.points_as[place],
+  if (snapshot.notifiers.length > 0) {
+    const points = snapshot.notifiers.map((point, place) => ({
+      ...point, notifier_role: data.notifiers_as[place],
       // Rows tell the first four notifiers apart.
       unknown: point.flows === 0 && point.total > 0 ? { flows: "?" } : point.flows_at_least === "yes" ? { flows: `≥${show.count(point.flows)}` } : {},
     }));
-    section("Who notified", plain("points", "Notifiers, by the source address of their notifications", points.sort((a, b) => b.total - a.total),
-      ["notifier", "notifier_role", "trusted", "flows", "total", ...(snapshot.points.some((point) => point.samples > 0) ? ["samples"] : []), "cnp", "fast_cnp_1", "fast_cnp_2", "proxy_cn", "wan_fcn", "rate_peak", "level_max", "queue_max", "malformed", "findings"]));
+    section("Who notified", plain("notifiers", "Notifiers, by the source address of their notifications", points.sort((a, b) => b.total - a.total),
+      ["notifier", "notifier_role", "trusted", "flows", "total", ...(snapshot.notifiers.some((point) => point.samples > 0) ? ["samples"] : []), "cnp", "fast_cnp_1", "fast_cnp_2", "proxy_cn", "wan_fcn", "rate_peak", "level_max", "queue_max", "malformed", "findings"]));
   }
   if (snapshot.hops.length > 0) {
     section("Paths", plain("hops", "Hops, as IOAM traces tell; queues in the unit of the namespace", snapshot.hops,
