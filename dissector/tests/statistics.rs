@@ -303,7 +303,8 @@ fn by_kind(truth: &serde_json::Value) -> Counts {
     for entry in truth["notifications"].as_array().unwrap() {
         let count = entry["total"].as_u64().unwrap();
         let kind = entry["kind"].as_str().unwrap().to_owned();
-        let rest = ["destination", "notifier", "qp", "flow_label"].map(|name| entry[name].to_string());
+        let rest =
+            ["destination", "notifier", "qp", "flow_label"].map(|name| entry[name].to_string());
         let most = most.entry((kind, rest)).or_default();
         *most = count.max(*most);
     }

@@ -97,7 +97,10 @@ mod tests {
             );
         }
         for (words, terminal) in [
-            ("fcn-top -i a --buffer 1MiB --keep 1MiB --view notifiers", true),
+            (
+                "fcn-top -i a --buffer 1MiB --keep 1MiB --view notifiers",
+                true,
+            ),
             ("fcn-top -r a --no-promiscuous=false --json", false),
             ("fcn-top -i a --csv --interval 1s --top 5 --sort qp", false),
             (

@@ -287,7 +287,9 @@ pub fn judged(case: Case) -> Vec<Judged> {
             Some("ingress_pe") => Maker::IngressPe,
             other => panic!("{other:?}"),
         };
-        let of_qp = makers.entry((note.destination, note.qp.unwrap())).or_default();
+        let of_qp = makers
+            .entry((note.destination, note.qp.unwrap()))
+            .or_default();
         *of_qp.entry(maker).or_default() += note.total;
     }
     let judge = |row: QpRecord| {

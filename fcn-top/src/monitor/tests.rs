@@ -103,7 +103,10 @@ fn a_cnp_creates_a_complete_row() {
         assert!(observed.row.is_some() && observed.flow.is_none(), "{i}");
     }
     let row = only(&monitor);
-    assert_eq!((row.sender, row.destination), (Some(SENDER.into()), SENDER.into()));
+    assert_eq!(
+        (row.sender, row.destination),
+        (Some(SENDER.into()), SENDER.into())
+    );
     assert_eq!((row.qp, row.qp_side), (Some(0x12), Some(QpSide::Sender)));
     assert_eq!(
         (row.sender_qp, row.sender_qp_from),
@@ -129,7 +132,10 @@ fn a_cnp_creates_a_complete_row() {
         "{row:?}"
     );
     let totals = monitor.totals();
-    assert_eq!((totals.notified(), totals.rows, totals.notifiers), (5, 1, 1));
+    assert_eq!(
+        (totals.notified(), totals.rows, totals.notifiers),
+        (5, 1, 1)
+    );
     assert_eq!(monitor.started, Some(START));
 }
 

@@ -805,7 +805,14 @@ pub(super) fn moved(at: usize, how: Move, page: usize, lines: usize) -> usize {
 }
 
 /// Columns of addresses.
-const ADDRESSES: [&str; 6] = ["sender", "notifier", "destination", "receiver", "from", "to"];
+const ADDRESSES: [&str; 6] = [
+    "sender",
+    "notifier",
+    "destination",
+    "receiver",
+    "from",
+    "to",
+];
 
 fn is_address(id: &str) -> bool {
     id == "flow" || ADDRESSES.contains(&id)
