@@ -3,6 +3,7 @@
 //! simulated.
 
 use super::event::Event;
+use super::links::Links;
 use super::packet::{NONE, Octets, Packet};
 use super::{State, World};
 use crate::routing::{self, ALL_L2, METRIC};
@@ -31,7 +32,7 @@ pub const fn is_advertised(proxy: &ProxyNode) -> bool {
     )
 }
 
-impl World<'_> {
+impl<L: Links> World<'_, L> {
     /// Sends a proxy node's advertisement, and schedules the next one.
     pub(super) fn advertise(&mut self, node: u32) {
         let simulation = self.simulation;

@@ -4,6 +4,7 @@
 use super::connection::{Acked, Answer, Stage};
 use super::event::Event;
 use super::frames::Frames;
+use super::links::Links;
 use super::live::Counters;
 use super::packet::{CE, NONE, Octets, Packet, PacketKind, Trace};
 use super::switch::{data_ecn, data_packet, raw};
@@ -67,7 +68,7 @@ impl HostState {
     }
 }
 
-impl World<'_> {
+impl<L: Links> World<'_, L> {
     pub(super) fn host(&mut self, node: u32) -> &mut HostState {
         self.nodes[node as usize].host()
     }

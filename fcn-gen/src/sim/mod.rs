@@ -11,6 +11,7 @@ mod event;
 pub(crate) mod frames;
 mod hash;
 mod host;
+mod links;
 pub mod live;
 pub mod outcome;
 mod packet;
@@ -34,6 +35,7 @@ use fcn_wire::header::ethernet;
 use fcn_wire::notification::Side;
 use frames::{Context, Frames};
 use host::HostState;
+use links::{Cables, Links};
 use outcome::Outcome;
 use packet::NONE;
 use packet::{ECT0, Octets, Packet, PacketKind, Pool, Trace};
@@ -82,7 +84,7 @@ pub fn play(
     sink: Option<&mut dyn Sink>,
     progress: &mut dyn FnMut(Ps) -> bool,
 ) -> Result<Outcome, Box<dyn Error>> {
-    let mut world = World::new(simulation, sink);
+    let mut world = World::new(simulation, sink, Cables);
     world.begin(None);
     let mut until_progress = PROGRESS_EVERY;
     let mut stopped = false;
@@ -161,7 +163,7 @@ impl State {
 }
 
 /// State of the whole simulation.
-struct World<'s> {
+struct World<'s, L> {
     simulation: &'s Simulation,
     now: Ps,
     events: Events,
@@ -187,12 +189,11 @@ struct World<'s> {
     emitted: Vec<u8>,
     /// Notifications being generated.
     pending: Pool<Option<Pending>>,
-    /// State of a single node on real links.
-    live: Option<Box<live::Live>>,
+    links: L,
 }
 
-impl<'s> World<'s> {
-    fn new<'a: 's>(simulation: &'s Simulation, sink: Option<&'a mut dyn Sink>) -> Self {
+impl<'s, L: Links> World<'s, L> {
+    fn new<'a: 's>(simulation: &'s Simulation, sink: Option<&'a mut dyn Sink>, links: L) -> Self {
         let (routes, paths) = Routes::new(simulation);
         let mut ports = Vec::with_capacity(simulation.links.len() * 2);
         for link in &simulation.links {
@@ -266,7 +267,7 @@ impl<'s> World<'s> {
             scratch: Vec::new(),
             emitted: vec![0; OutgoingNotification::MAX_LEN],
             pending: Pool::default(),
-            live: None,
+            links,
             simulation,
         }
     }
@@ -385,14 +386,7 @@ impl<'s> World<'s> {
                 None => return self.lose(&packet),
             }
         }
-        if self.live.is_some() {
-            self.leave(index, arrival, &packet);
-            self.discard(&packet);
-            return;
-        }
-        if let Some(at) = self.ports[index as usize].put_on_link(arrival, packet) {
-            self.events.plan(at, Event::Arrive(index));
-        }
+        L::carry(self, index, arrival, packet);
     }
 
     /// Returns the additional delay of a packet on a faulty link; `None` if it is lost.
@@ -534,7 +528,7 @@ impl<'s> World<'s> {
     fn frame(&mut self, destination: IpAddr, octets: Octets) -> Option<Packet> {
         let known = self.addresses.get(&destination).copied();
         // On real links there are other hosts than the scenario's nodes.
-        let to = known.or(self.live.as_ref().map(|_| NONE))?;
+        let to = known.or(L::REAL.then_some(NONE))?;
         Some(self.frame_to(to, octets))
     }
 
@@ -581,7 +575,7 @@ impl<'s> World<'s> {
             .ok()?;
         let octets = Octets {
             note: Some(self.note(by, outgoing, kind, flow)),
-            caused: self.cause(),
+            caused: self.links.cause(),
             ..Octets::ip(self.emitted.get(..len)?.to_vec())
         };
         if matches!(kind, Kind::FastCnp1 | Kind::FastCnp2)

@@ -3,6 +3,7 @@
 
 use super::World;
 use super::connection::{Peer, Region, Stage};
+use super::links::Links;
 use super::packet::Octets;
 use crate::scenario::model::Flow;
 use crate::units::Ps;
@@ -10,7 +11,7 @@ use fcn_wire::bth::{BthRepr, Deth, Opcode, Qp};
 use fcn_wire::compose::{self, Part};
 use fcn_wire::emit::Carrier;
 use fcn_wire::header::{icmp, ipv6};
-use fcn_wire::icrc::{Policy, Verdict};
+use fcn_wire::icrc::Policy;
 use fcn_wire::mad::{GSI_Q_KEY, Mad};
 use fcn_wire::rdma_cm::{
     Cm, CmRepr, ConnectReply, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr,
@@ -40,7 +41,7 @@ const RSOCKET_VERSION: u8 = 1;
 /// IPv6's minimum MTU in octets, which limits ICMPv6's quotation (RFC 4443 section 2.4).
 const MINIMUM_MTU: usize = 1_280;
 
-impl World<'_> {
+impl<L: Links> World<'_, L> {
     /// Starts a flow: with a ConnectRequest, or by opening it immediately.
     pub(super) fn start(&mut self, flow: u32) {
         if self.simulation.flows[flow as usize].rdma_cm {
@@ -109,7 +110,7 @@ impl World<'_> {
         let message: Option<MessageRepr> = match &mut connection.stage {
             Stage::Connecting(tries) if *tries < TRIES => {
                 let mut request = request(flow, values);
-                if let (Some(_), Some(request)) = (&self.live, &mut request) {
+                if let (true, Some(request)) = (L::REAL, &mut request) {
                     patience = Ps(patience.0 << (2 * *tries));
                     // An rsocket of librdmacm expects its version, and writes nothing if it gets no
                     // credits.
@@ -146,10 +147,6 @@ impl World<'_> {
             return false;
         };
         let transaction = Mad::new_checked(roce.payload()).map_or(0, |mad| mad.transaction_id());
-        if self.live.is_some() && !matches!(frame.verify_icrc(), Verdict::Good(_)) {
-            self.pass_over(|counts| &mut counts.bad_icrc);
-            return true;
-        }
         let id = match message {
             Cm::ConnectRequest(_) => message.local_comm_id(),
             _ => message.remote_comm_id(),
@@ -157,17 +154,14 @@ impl World<'_> {
         let id = id.unwrap_or(0);
         let flow = id & INDEX;
         let values = self.simulation.flows.get(flow as usize);
-        let values = match self.live {
-            Some(_) => values.filter(|values| is_about(values, flow, id, frame, &message)),
-            None => values,
-        };
+        let values = values.filter(|values| is_about(values, flow, id, frame, &message));
         let Some(values) = values else {
-            self.respond_to_management(node, frame, (transaction, &message));
+            L::answer_management(self, node, frame, (transaction, &message));
             return true;
         };
         match message {
             Cm::ConnectRequest(_) if values.to as u32 == node => {
-                if self.live.is_some() {
+                if L::REAL {
                     // The sender may have been restarted.
                     let connection = &mut self.connections[flow as usize];
                     (connection.expected, connection.nak_sent) = (0, false);
@@ -189,7 +183,7 @@ impl World<'_> {
                 if begins {
                     let peer = learn(connection.peer(values), &reply);
                     connection.learnt = Some(peer);
-                    self.is_opened(values, &peer);
+                    self.links.connection_opened(self.now, values, &peer);
                     let (len, room) = (values.message, peer.region.len);
                     if len > room {
                         return self.give_up(flow, &format!("can be written {room} octets, which a message of {len} does not fit into (--set message=SIZE)"));

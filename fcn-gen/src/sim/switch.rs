@@ -5,6 +5,7 @@ use super::connection::entropy;
 use super::event::Event;
 use super::frames::Path;
 use super::hash::mix;
+use super::links::Links;
 use super::live::Counters;
 use super::packet::{CE, ECT0, HOPS, MAC_CONTROL, NONE, Octets, Packet, PacketKind};
 use super::{State, World};
@@ -126,7 +127,7 @@ impl SwitchState {
     }
 }
 
-impl World<'_> {
+impl<L: Links> World<'_, L> {
     /// Processes a packet that arrives on one of its ports.
     pub(super) fn switch_receives(&mut self, node: u32, came_by: u32, mut packet: Packet) {
         packet.came_by = came_by;
@@ -182,7 +183,7 @@ impl World<'_> {
             self.recorder.switches[node as usize].forwarded += 1;
             return match (packet.came_by, self.port_of_cause(&packet)) {
                 (NONE, Some(port)) => self.egress(node, port, packet),
-                _ => self.flood_octets(node, packet),
+                _ => L::forward_unknown(self, node, packet),
             };
         }
         let path = self.frames.path(packet.tunnel);
@@ -220,6 +221,16 @@ impl World<'_> {
         let label = if from.is_ipv6() { label } else { 0 };
         let port = self.simulation.profile.rocev2_port;
         flow_hash(from, to, label, (source_port, port))
+    }
+
+    /// Returns the ingress port of the packet that `packet` answers, to which it goes if no route
+    /// leads to its destination.
+    fn port_of_cause(&self, packet: &Packet) -> Option<u32> {
+        let noted = self
+            .octets
+            .at(packet.extra)
+            .and_then(|octets| octets.caused);
+        noted.or_else(|| self.links.cause()).map(|(_, port)| port)
     }
 
     /// Adds a packet to an egress queue.
@@ -423,7 +434,7 @@ impl World<'_> {
             NodeKind::Switch(switch) => switch.notification_delay,
         };
         // On real links, the actual processing time is the delay.
-        let delay = if self.live.is_some() { Ps(0) } else { delay };
+        let delay = if L::REAL { Ps(0) } else { delay };
         let place = self.pending.put(Some((node, kind, flow, packet)));
         self.events.plan(self.now + delay, Event::Notify(place));
     }

@@ -3,6 +3,7 @@
 //! neither answered nor paced: only the packets matter here.
 
 use super::World;
+use super::links::Links;
 use super::packet::{CE, ECT0, NONE, Octets, Packet};
 use crate::truth::MadeBy;
 use fcn_node::Ecn;
@@ -20,7 +21,7 @@ const DESTINATION_PORT: u16 = 443;
 /// A receive window that limits nothing.
 const WINDOW: u16 = u16::MAX;
 
-impl World<'_> {
+impl<L: Links> World<'_, L> {
     /// Sends the `number`th TCP segment, from 1, of `node` to the receiver of `flow`.
     pub(super) fn inject_tcp(&mut self, node: u32, flow: usize, number: u64) {
         let simulation = self.simulation;

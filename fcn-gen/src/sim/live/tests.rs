@@ -3,18 +3,18 @@
 
 use super::*;
 use crate::scenario::{Play, Source, load};
-use crate::sim;
-use crate::sim::outcome::Outcome;
-use fcn_wire::bth::{Aeth, BthRepr, Deth, Qp, Reth};
+use crate::sim::{self, frames};
+use fcn_observe::DataPacket;
+use fcn_wire::bth::{Aeth, BthRepr, Deth, MAX_24, Opcode, Qp, Reth};
 use fcn_wire::compose::{self, Part};
 use fcn_wire::emit::Carrier;
-use fcn_wire::icrc::Policy;
+use fcn_wire::icrc::{Policy, Verdict};
 use fcn_wire::mad::GSI_Q_KEY;
 use fcn_wire::rdma_cm::{
     CmRepr, ConnectRejectRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr,
     DisconnectRequestRepr, IP_CM_LEN, MessageRepr, REP_PRIVATE_LEN, Transport,
 };
-use fcn_wire::{Findings, IcrcCheck};
+use fcn_wire::{Findings, IcrcCheck, Message};
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// A frame on a cable, with its time of arrival and its destination, in reversed order for the
@@ -257,13 +257,9 @@ fn foreign_and_broken_frames_are_counted_and_not_answered() {
         ("too short", receiver, vec![0; 9], "unreadable"),
     ] {
         let mut live = LiveNode::new(&simulation, node, vec![[2; 6]], None);
-        let before = live.world.live.as_ref().unwrap().outgoing.len();
+        let before = live.world.links.outgoing.len();
         live.on_frame(Ps(1), 0, &bytes);
-        assert_eq!(
-            live.world.live.as_ref().unwrap().outgoing.len(),
-            before,
-            "{what}"
-        );
+        assert_eq!(live.world.links.outgoing.len(), before, "{what}");
         assert_eq!(of(count)(live.passed_over()), 1, "{what}");
         assert_eq!(live.failure(), None);
     }

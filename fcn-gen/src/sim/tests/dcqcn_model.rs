@@ -12,6 +12,7 @@
 mod reference;
 
 use super::super::event::Event;
+use super::super::links::Cables;
 use super::super::{State, World};
 use crate::scenario::model::{
     Flow, Host, Link, Mechanism, Node, NodeKind, Simulation, Switch, Thresholds,
@@ -167,7 +168,7 @@ const SAMPLE: Ps = Ps(10_000_000);
 /// Plays `simulation`, and samples it every [`SAMPLE`] after `warm_up`.
 fn watch(simulation: &Simulation, params: &dcqcn::Params, warm_up: Ps) -> Watched {
     let flows = simulation.flows.len();
-    let mut world = World::new(simulation, None);
+    let mut world = World::new(simulation, None, Cables);
     world.begin(None);
     let mut alphas = vec![
         Alpha {
@@ -178,7 +179,7 @@ fn watch(simulation: &Simulation, params: &dcqcn::Params, warm_up: Ps) -> Watche
     ];
     let mut alpha_error: f64 = 0.0;
     let (mut queue, mut alpha, mut rates) = (Vec::new(), Vec::new(), vec![Vec::new(); flows]);
-    let counts = |world: &World<'_>| {
+    let counts = |world: &World<'_, Cables>| {
         let sent: u64 = world.connections.iter().map(|c| c.counts.packets).sum();
         (world.recorder.switches[0].marked, sent)
     };
@@ -203,7 +204,8 @@ fn watch(simulation: &Simulation, params: &dcqcn::Params, warm_up: Ps) -> Watche
             world.handle(event);
             continue;
         };
-        let cuts = |world: &World<'_>| world.connections[flow].counts.slowed.values().sum::<u64>();
+        let cuts =
+            |world: &World<'_, Cables>| world.connections[flow].counts.slowed.values().sum::<u64>();
         let (old, before) = (world.rate_of(flow), cuts(&world));
         world.handle(event);
         if cuts(&world) > before {
@@ -235,7 +237,7 @@ fn watch(simulation: &Simulation, params: &dcqcn::Params, warm_up: Ps) -> Watche
 }
 
 /// Returns the flow whose sender may be notified by this event.
-fn notified_flow(world: &World<'_>, event: Event) -> Option<usize> {
+fn notified_flow(world: &World<'_, Cables>, event: Event) -> Option<usize> {
     let Event::Arrive(port) = event else {
         return None;
     };
