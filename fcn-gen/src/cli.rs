@@ -1,6 +1,6 @@
 //! The command line: commands and options. `commands.rs` executes them.
 
-pub use crate::emulate::Role;
+pub use crate::device::Role;
 use crate::mirror::Mirroring;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use fcn_link::pacing::Rate;

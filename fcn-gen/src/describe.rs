@@ -1,7 +1,7 @@
 //! Descriptions of scenarios: the list of the built-in ones, and all details of one, as text or
 //! JSON. README.md describes the JSON.
 
-use crate::emulate::Role;
+use crate::device::Role;
 use crate::scenario::model::Simulation;
 use crate::scenario::{Play, Scenario, draw};
 use crate::sim::frames;

@@ -7,7 +7,7 @@ use super::report::{self, CheckInfo, CheckRun, LinkReport, RunEnd};
 use super::roles::{judge, plan};
 use super::statements::Test;
 use crate::cli::Check;
-use crate::emulate::{DATA_HEADERS, Role, Wire, interfaces, load, open, refuse_longer};
+use crate::device::{DATA_HEADERS, Role, Wire, interfaces, load, open, refuse_longer};
 use crate::scenario::model::{NodeId, Simulation};
 use crate::units::Ps;
 use fcn_link::clock::{Clock, Monotonic, Waiting};

@@ -4,7 +4,7 @@
 use super::bench::{LinkFrame, Record, parse};
 use super::plan::{Setup, mask_mutable_fields};
 use super::statements::{Statement, Test};
-use crate::emulate::Role;
+use crate::device::Role;
 use crate::units::Ps;
 use fcn_observe::rules::{self, Duties, NotifierRate};
 use fcn_observe::{DataPacket, RowKey};

@@ -1,7 +1,7 @@
 //! The plan of a check: the frames to send, step by step, and the tests that each step serves.
 
 use super::statements::{Statement, Test, tests};
-use crate::emulate::{Enabled, Role};
+use crate::device::{Enabled, Role};
 use crate::scenario::model::{Flow, NodeId, NodeKind, Simulation};
 use crate::sim::frames;
 use crate::sim::live::LiveNode;

@@ -4,7 +4,7 @@ use super::bench::Record;
 use super::judge::{Grade, Ledger, Outcome, by_rules, classify};
 use super::plan::{Plan, Setup};
 use super::{congestion_point, receiver, sender, translator};
-use crate::emulate::Role;
+use crate::device::Role;
 use fcn_tool::failure::Result;
 
 /// Plans the check for the setup's role.

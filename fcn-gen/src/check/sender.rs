@@ -6,8 +6,8 @@ use super::plan::{
     FrameContent, PUNCTUAL, Plan, Planned, Setup, UNTRUSTED_SOURCE, cnp, emit_packet, framed,
 };
 use super::statements::Statement;
+use crate::ioam::IoamTrace;
 use crate::scenario::model::Flow;
-use crate::scenario::model::IoamTrace;
 use crate::units::Ps;
 use fcn_observe::FlowKey;
 use fcn_tool::failure::{Failure, Result};

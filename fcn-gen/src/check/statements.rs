@@ -2,7 +2,7 @@
 //! this module, or the reason why it cannot be observed from outside. The tests of a role and the
 //! page in `docs/` are generated from these statements and the list of rules.
 
-use crate::emulate::Role;
+use crate::device::Role;
 use clap::ValueEnum;
 use fcn_wire::draft::{Draft, FAST_CNP, PROXY_CN, WAN_FCN};
 use fcn_wire::finding::Family;

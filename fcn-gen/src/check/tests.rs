@@ -6,7 +6,7 @@ use super::judge::{Grade, Outcome};
 use super::plan::{Plan, Setup, UNTRUSTED_SOURCE, emit_packet};
 use super::roles::{judge, plan};
 use super::statements::{Test, tests};
-use crate::emulate::{Enabled, Role};
+use crate::device::{Enabled, Role};
 use crate::gallery::Selection;
 use crate::scenario::model::{Host, Node, NodeId, NodeKind, Simulation, Switch};
 use crate::scenario::{Play, Source, load};
@@ -48,7 +48,7 @@ fn network(case: &Case) -> (Simulation, NodeId) {
     let source = match case.config {
         "link" => Source::Text {
             name: "link.toml".to_owned(),
-            text: include_str!("../emulate/link.toml").to_owned(),
+            text: include_str!("../device/link.toml").to_owned(),
         },
         "border" => Source::Text {
             name: "border.toml".to_owned(),

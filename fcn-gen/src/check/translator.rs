@@ -6,7 +6,7 @@ use super::plan::{
     FlowPath, FrameContent, PUNCTUAL, Plan, Planned, Setup, UNTRUSTED_SOURCE, emit_packet, framed,
 };
 use super::statements::Statement;
-use crate::emulate::Role;
+use crate::device::Role;
 use crate::scenario::model::{Flow, NodeId, NodeKind};
 use crate::units::Ps;
 use fcn_tool::failure::{Failure, Result};

@@ -2,7 +2,7 @@
 //! end.
 //!
 //! **One state machine.** A role is a [`LiveNode`]: the simulator's own state of one node
-//! (`sim/live.rs`), with its DCQCN, RDMA CM, retransmission, queues, PFC, tunnels and the roles of
+//! (`sim/live`), with its DCQCN, RDMA CM, retransmission, queues, PFC, tunnels and the roles of
 //! `fcn-node`. The simulator gives it packets in virtual time; here it gets octets in real time.
 //! Nothing is implemented twice, so the behaviour of a scenario in virtual time is that of its
 //! nodes on links. A test checks that live nodes without cables agree with the simulation.
@@ -28,7 +28,7 @@
 //!
 //! **One configuration.** Node, neighbours, thresholds, access list, limits, border filter, tunnels
 //! and flows come from a scenario (`--config`, `--set`): a built-in one, or the simple `link.toml`
-//! here. `node.rs` selects the node for a role, and disables features that the drafts have off by
+//! of `device`. `device` selects the node for a role, and disables features that the drafts have off by
 //! default, unless an option enables them.
 //!
 //! **A switch** forwards frames as received, including MAC addresses and hop limit: to the port of
@@ -52,13 +52,9 @@
 mod command;
 mod drive;
 mod metrics;
-mod node;
 mod report;
 
-pub(crate) use command::{DATA_HEADERS, interfaces, load, open, refuse_longer};
 pub use command::{EMULATE_SCHEMA, EMULATE_VERSION, emulate};
-pub(crate) use drive::Wire;
-pub use node::{Enabled, Role};
 
 #[cfg(doc)]
 use crate::sim::live::LiveNode;

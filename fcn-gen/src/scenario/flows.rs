@@ -3,10 +3,11 @@
 
 use super::error::{Refusal, refuse};
 use super::limits;
-use super::model::{Flow, IoamTrace, Mechanism, NodeId, ProxyKnownBy};
+use super::model::{Flow, Mechanism, NodeId, ProxyKnownBy};
 use super::pairs::Pair;
 use super::roles::Roles;
 use super::schema::{File, TraceKind, WIDEST};
+use crate::ioam::IoamTrace;
 use crate::units::Ps;
 use core::num::NonZeroU64;
 use fcn_wire::Qp;

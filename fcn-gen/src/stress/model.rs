@@ -10,7 +10,7 @@ use fcn_wire::{Profile, Qp};
 use serde::Deserialize;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::scenario::model::IoamTrace;
+use crate::ioam::IoamTrace;
 
 /// QP number of the first connection: 0 and 1 are the management QPs.
 const FIRST_QP: u32 = 2;

@@ -2,7 +2,7 @@
 //! from frame to frame; the wire crate implements the formats.
 
 use super::model::{Hosts, Kind, Stress};
-use crate::scenario::model::IoamTrace;
+use crate::ioam::IoamTrace;
 use fcn_wire::bth::{BTH_LEN, BthRepr, Reth};
 use fcn_wire::checksum::IncrementalUdpChecksum;
 use fcn_wire::cnp::{CnpRepr, DEFAULT_TRAFFIC_CLASS};

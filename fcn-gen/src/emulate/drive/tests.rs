@@ -107,7 +107,7 @@ fn link(sets: &[&str]) -> Simulation {
     let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
     let source = Source::Text {
         name: "link.toml".to_owned(),
-        text: include_str!("../link.toml").to_owned(),
+        text: include_str!("../../device/link.toml").to_owned(),
     };
     match load(&source, &sets).unwrap().play {
         Play::Simulation(simulation) => *simulation,
@@ -200,8 +200,7 @@ fn switch_is_a_bump_in_the_wire_that_notifies_the_sender() {
     let switch = node(&simulation, "switch");
     for enabled in [true, false] {
         if !enabled {
-            let off =
-                super::super::node::Enabled::default().restrict(&mut simulation.nodes[switch]);
+            let off = crate::device::Enabled::default().restrict(&mut simulation.nodes[switch]);
             assert_eq!(off.len(), 1);
         }
         let fake = Fake::new(2, coming.clone());

@@ -1,7 +1,8 @@
 //! Effect of files and settings on nodes and flows.
 
 use super::{FINE, built_in, simulation, source, with};
-use crate::scenario::model::{IoamTrace, Mechanism, NodeKind, ProxyKnownBy, Tunnel};
+use crate::ioam::IoamTrace;
+use crate::scenario::model::{Mechanism, NodeKind, ProxyKnownBy, Tunnel};
 use crate::scenario::{Source, load};
 use fcn_node::congestion_point::Ability;
 use fcn_node::reaction_point::Control;

@@ -1,0 +1,32 @@
+//! The IOAM traces that generated data packets carry.
+
+use fcn_wire::ioam::{OPTION_PREFIX_LEN, TRACE_HEADER_LEN, TraceType};
+
+/// IOAM trace that a flow's data packets carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoamTrace {
+    /// True for an incremental trace, false for a pre-allocated one.
+    pub incremental: bool,
+    /// Number of nodes for which there is room.
+    pub nodes: u8,
+    /// Namespace.
+    pub namespace: u16,
+}
+
+impl IoamTrace {
+    /// Data written by each node: hop limit and node identifier, interfaces, transit delay,
+    /// namespace data (the link's load), queue depth.
+    pub const TYPE: TraceType = TraceType::from_bits(0)
+        .with(0)
+        .with(1)
+        .with(4)
+        .with(5)
+        .with(6);
+
+    /// Opt Data Len of an IPv6 IOAM option whose trace holds `nodes` nodes' data; the maximum is
+    /// 255.
+    #[must_use]
+    pub const fn option_len(nodes: usize) -> usize {
+        OPTION_PREFIX_LEN + TRACE_HEADER_LEN + nodes * Self::TYPE.node_len() * 4
+    }
+}
