@@ -576,7 +576,7 @@ mod tests {
     fn page() -> String {
         let mut text = String::from(
             "# Fields for display filters\n\n\
-             Made from the plugin's lists (`dissector/src/names.rs`, `crates/wire/src/finding.rs`); a test holds it to them, and \
+             Made from the plugin's lists (`dissector/src/names.rs`, `crates/wire/src/rules/finding.rs`); a test holds it to them, and \
              `cargo xtask docs` writes it anew. What the fields of `fcn` rest on is in [wireshark.md](wireshark.md).\n",
         );
         for protocol in P::ALL {

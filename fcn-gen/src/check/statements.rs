@@ -371,7 +371,7 @@ pub fn tests(roles: &[Role]) -> impl Iterator<Item = (Role, Test)> + '_ {
 pub fn page() -> String {
     let mut text = String::from(
         "# What a conformance check sees\n\n\
-         Made from the lists that `fcn-gen check` tests by (`fcn-gen/src/check/statements.rs`, `crates/wire/src/finding.rs`); a test holds it \
+         Made from the lists that `fcn-gen check` tests by (`fcn-gen/src/check/statements.rs`, `crates/wire/src/rules/finding.rs`); a test holds it \
          to them. `INSTA_UPDATE=always cargo test -p fcn-gen check` writes it anew.\n\n\
          ## Not seen from outside\n\n\
          | statement | source | says | why not |\n|---|---|---|---|\n",
