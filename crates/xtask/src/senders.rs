@@ -189,7 +189,7 @@ mod tests {
     fn judged(verdict: &str) -> Vec<Judged> {
         let row = json!({
             "sender": "2001:db8::1", "sender_qp": null, "receiver_qp": 5, "verdict": verdict, "measured": 40,
-            "evidence": "at least 31 % less data 16 µs to 65 µs after notifications than around that",
+            "evidence": "at least 31 % less data 16 µs to 65 µs after notifications than around that window",
         });
         let flow = |name: &str, qp: u32, obeys: bool| json!({"name": name, "sender": "2001:db8::1", "sender_qp": 9, "receiver_qp": qp, "obeys": obeys});
         matched(
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn notified_flows_are_named_with_their_verdict() {
         let text = list(&judged("obeys"));
-        let expected = "load1  obeys          at least 31 % less data 16 µs to 65 µs after\n                      notifications than around that (40 measured)\n1 obeys, 0 do not, as the scenario has it";
+        let expected = "load1  obeys          at least 31 % less data 16 µs to 65 µs after\n                      notifications than around that window (40 measured)\n1 obeys, 0 do not, as the scenario has it";
         assert_eq!(text, expected);
     }
 
