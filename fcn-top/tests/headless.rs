@@ -451,7 +451,7 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
         assert!(!done.out.is_empty(), "{options}");
         assert!(
             done.err
-                .contains("cut.pcapng: octet 19716, behind packet 53: "),
+                .contains("cut.pcapng: octet 19716, after packet 53: "),
             "{}",
             done.err
         );
@@ -467,7 +467,7 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
     let all = done.err + &done.out;
     let is_hidden = !all.contains("cut.pcapng");
     assert!(
-        is_hidden && all.contains("the capture: octet 19716, behind packet 53: "),
+        is_hidden && all.contains("the capture: octet 19716, after packet 53: "),
         "{all}"
     );
     let done = top(["-r", path.to_str().unwrap(), "--json"]).with(1);

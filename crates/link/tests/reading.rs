@@ -616,7 +616,7 @@ fn a_cut_file_is_reported_with_the_position() {
     let file = Order::Little.pcap(0xA1B2_C3D4, 1, &[(0, 0, 3, b"one"), (0, 0, 3, b"two")]);
     let text = failure(&file[..file.len() - 1]);
     assert!(
-        text.starts_with("test: octet 43, behind packet 1: the file ends within"),
+        text.starts_with("test: octet 43, after packet 1: the file ends in the middle"),
         "{text}"
     );
     let text = failure(&file[..30]);
@@ -885,7 +885,7 @@ fn an_unreadable_path_is_reported_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     for (path, want) in [
         (folder.path().join("missing"), "check the name"),
-        (folder.path().to_path_buf(), "name a file in that folder"),
+        (folder.path().to_path_buf(), "specify a file in that folder"),
         (PathBuf::from("/dev/null"), "it is empty"),
     ] {
         let e = CaptureReader::open(&path).err().unwrap();

@@ -39,7 +39,7 @@ pub enum InterfaceErrorKind {
         error: io::Error,
     },
     /// The kernel's answer cannot be parsed.
-    #[error("what the kernel says about its {what} (rtnetlink) cannot be understood: {reason}")]
+    #[error("cannot parse the kernel's answer about its {what} (rtnetlink): {reason}")]
     Reply {
         /// Subject of the query.
         what: &'static str,

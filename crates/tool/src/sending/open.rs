@@ -148,7 +148,7 @@ fn to_file(
     /// Default for the maximum length: a jumbo frame.
     const LONGEST: usize = 9_000 + HEADER;
     let Some(path) = &options.output else {
-        return Err(Failure::usage("nothing to send on").and("name an interface with --iface"));
+        return Err(Failure::usage("nothing to send on").and("specify an interface with --iface"));
     };
     if options.queues != 1 {
         return Err(Failure::usage("--queues").and("a capture file has one queue"));
@@ -156,7 +156,7 @@ fn to_file(
     if path.as_os_str() == STDOUT && io::stdout().is_terminal() {
         return Err(Failure::usage("will not write a capture to a terminal")
             .and("standard output")
-            .and("redirect it into a file or a program, or name a file with -o"));
+            .and("redirect it to a file or a program, or specify a file with -o"));
     }
     let mut file = FileTransmit::create(path, (slots.copying, longest.unwrap_or(LONGEST)), program)
         .map_err(|error| Failure::failed(error.to_string()))?;
