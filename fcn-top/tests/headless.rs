@@ -840,7 +840,7 @@ fn exported_packets_reproduce_their_rows() {
     // Nothing matches: a capture without packets. Too little memory: the remaining packets, and a
     // warning.
     let done = top(["-r", &file, "--export", out]).with(2);
-    assert!(done.err.contains("there is one already"), "{}", done.err);
+    assert!(done.err.contains("the file exists"), "{}", done.err);
     let done = top(["-r", &file, "-q", "--json", "--force", "--export", out]).well();
     assert!(
         !rows(&done.json()).is_empty() && done.err.is_empty(),

@@ -591,7 +591,7 @@ fn a_file_cut_at_any_octet_returns_the_packets_before() {
             assert!(e.is_cut(), "{len}: {e}");
             assert!(e.octet() < len as u64, "{len}: {e}");
             assert_eq!(e.packets(), packets.len() as u64);
-            let has_whole = e.to_string().contains("in front is whole");
+            let has_whole = e.to_string().contains("everything before it is complete");
             assert_eq!(has_whole, !packets.is_empty(), "{len}: {e}");
         }
         assert_eq!(before, whole.len() - 1);

@@ -42,7 +42,7 @@ pub fn root() -> Outcome<PathBuf> {
     // Determined at run time: a binary in a target folder shared by two clones must serve both.
     let start = match std::env::var_os("CARGO_MANIFEST_DIR") {
         Some(folder) => PathBuf::from(folder),
-        None => std::env::current_dir().context("cannot tell the present folder")?,
+        None => std::env::current_dir().context("cannot determine the current folder")?,
     };
     let is_root = |folder: &&Path| folder.join("crates/xtask/Cargo.toml").is_file();
     let root = start.ancestors().find(is_root).map(Path::to_path_buf);
@@ -184,7 +184,9 @@ pub fn messages(command: &mut Command) -> Outcome<String> {
     }
     progress.clear();
     let status = running.0.wait()?;
-    let out = out.join().map_err(|_| anyhow!("cargo was not heard"))??;
+    let out = out
+        .join()
+        .map_err(|_| anyhow!("reading cargo's output failed"))??;
     if status.success() {
         return Ok(out);
     }
@@ -221,9 +223,7 @@ impl Progress {
                 self.compiled += 1;
                 format!("building: {} packages so far, {package}", self.compiled)
             }
-            (Some("Blocking"), _) => {
-                "building: another cargo is at work here; waiting for it".into()
-            }
+            (Some("Blocking"), _) => "building: waiting for another cargo process".into(),
             _ => return,
         };
         if self.is_terminal {

@@ -133,7 +133,7 @@ pub fn ensure(uses: &[Use]) -> Outcome<String> {
     let still = missing(uses);
     if !still.is_empty() {
         bail!(
-            "apt-get installed these, and yet they are not found (see PATH and PKG_CONFIG_LIBDIR): {}",
+            "apt-get installed these, but they are still not found (see PATH and PKG_CONFIG_LIBDIR): {}",
             describe(&still)
         );
     }
@@ -165,7 +165,7 @@ fn install(packages: &[&Package]) -> Outcome {
     let needed = ["apt-get", if root { "apt-get" } else { "sudo" }];
     if let Some(lacking) = needed.iter().find(|name| process::which(name).is_none()) {
         bail!(
-            "{missing}; and this machine has no {lacking}\n  what to do: {todo}; \
+            "{missing}; and this machine lacks {lacking}\n  what to do: {todo}; \
              without apt-get, install what your distribution calls these"
         );
     }

@@ -217,7 +217,7 @@ impl Run {
         let report: serde_json::Value = serde_json::from_str(&self.stdout)
             .with_context(|| format!("{what}: its report cannot be read"))?;
         let number = report.pointer(name).and_then(serde_json::Value::as_f64);
-        number.with_context(|| format!("{what}: its report has no number {name}"))
+        number.with_context(|| format!("{what}: its report lacks the number {name}"))
     }
 }
 

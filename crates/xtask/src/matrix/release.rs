@@ -54,7 +54,7 @@ impl Release {
         let folder = cargo::target_folder(&format!("wireshark/{}", self.suite))?;
         ensure!(
             !no_install || apt::is_complete(&folder),
-            "not unpacked, and nothing is to be fetched"
+            "not unpacked, and fetching is disabled"
         );
         let root = apt::unpacked(&folder, self.suite, &PACKAGES)?;
         let version = wireshark::version(&System::in_folder(&root)).advise(
@@ -63,7 +63,7 @@ impl Release {
         let name = self.name;
         ensure!(
             version.minor() == self.wireshark,
-            "{name} has Wireshark {version} by now"
+            "{name} now has Wireshark {version}"
         );
         Ok((root, version))
     }
