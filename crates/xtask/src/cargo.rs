@@ -257,7 +257,7 @@ fn artifacts(messages: &str, name: &str) -> impl Iterator<Item = Value> {
 pub fn executable(messages: &str, name: &str) -> Outcome<PathBuf> {
     artifacts(messages, name)
         .find_map(|m| m["executable"].as_str().map(PathBuf::from))
-        .with_context(|| format!("cargo made no program {name}"))
+        .with_context(|| format!("cargo built no program {name}"))
 }
 
 /// Finds the plugin's shared library.
@@ -269,5 +269,5 @@ pub fn shared_library(messages: &str) -> Outcome<PathBuf> {
         .flat_map(|m| m["filenames"].as_array().cloned().unwrap_or_default())
         .filter_map(|file| file.as_str().map(PathBuf::from))
         .find(|file| file.extension().is_some_and(|e| e == "so"))
-        .with_context(|| format!("cargo made no shared library of {PLUGIN_PACKAGE}"))
+        .with_context(|| format!("cargo built no shared library for {PLUGIN_PACKAGE}"))
 }

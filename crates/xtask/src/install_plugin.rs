@@ -85,7 +85,7 @@ pub fn install(folder: Option<&Path>) -> Outcome<String> {
     let version = check_version()?;
     let untested = version.untested();
     if let Some(warning) = &untested {
-        println!("      {warning}: it must build, and decode the samples in the same way");
+        println!("      {warning}: it must build, and decode the samples as with these versions");
     }
     let library = cargo::build_plugin(true)?;
     // Tried before it replaces one that works.

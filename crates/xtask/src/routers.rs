@@ -67,7 +67,7 @@ pub fn run() -> Outcome {
         captures::gather(&case.file(), case.about, &captured, &case.interfaces)?;
     }
     println!(
-        "What the routers said: {}\n`cargo xtask captures` decodes the captures",
+        "Output of the routers: {}\n`cargo xtask captures` decodes the captures",
         written.display()
     );
     Ok(())

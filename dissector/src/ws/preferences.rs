@@ -210,7 +210,8 @@ pub fn settings() -> (Settings, Option<ColumnText>) {
     let window = if is_allowed { micros } else { DEFAULT_WINDOW };
     if !is_allowed {
         wrong = Some(ColumnText::new(format_args!(
-            "FCN preference \"rate_window\": {micros} is out of range: 1 to {LONGEST_WINDOW} microseconds. The default, {DEFAULT_WINDOW}, is used."
+            "FCN preference \"rate_window\": {micros} is out of range: 1 to {LONGEST_WINDOW} microseconds. The \
+             default, {DEFAULT_WINDOW}, is used."
         )));
     }
     let mut settings = Settings::new(
@@ -338,7 +339,8 @@ pub(super) unsafe fn check_roce_port(port: u16) {
 fn taken_by_infiniband(theirs: &Port, port: u16) -> Option<CString> {
     let module = theirs.module.to_string_lossy();
     CString::new(format!(
-        "Preference infiniband.rroce.port: {port} is also {module}.udp.port. Packets to it are decoded as RoCEv2; change one of the two ports."
+        "Preference infiniband.rroce.port: {port} is also {module}.udp.port. Packets to it are decoded as RoCEv2; \
+         change one of the two ports."
     ))
     .ok()
 }

@@ -96,7 +96,8 @@ impl RefusalKind {
             Self::DefaultRoute(routes) => {
                 let routes: Vec<_> = routes.iter().map(ToString::to_string).collect();
                 format!(
-                    "refusing to send on an interface with a default route ({}): its traffic, and the networks beyond it, would suffer; use an interface of a test network, or --allow-default-route",
+                    "refusing to send on an interface with a default route ({}): its traffic, and the networks \
+                     beyond it, would suffer; use an interface of a test network, or --allow-default-route",
                     routes.join(", ")
                 )
             }
@@ -115,7 +116,7 @@ impl RefusalKind {
             }
             Self::NotEthernet => "it does not carry Ethernet frames; use one that does".to_owned(),
             Self::Gone => {
-                "it is gone: deleted, unplugged, renamed or moved to another namespace (ip link shows what there is)"
+                "it is gone: deleted, unplugged, renamed or moved to another namespace (ip link lists interfaces)"
                     .to_owned()
             }
             Self::Unknown(e) => format!(

@@ -132,7 +132,7 @@ pub fn refuse_endless(options: &LinkOptions, instead: &str) -> Result {
                 && fs::metadata(path).map_or(true, |there| there.is_file()) =>
         {
             Err(Failure::usage("--forever")
-                .and("a file that is written at once would fill the disk")
+                .and("a file written without pacing would fill the disk")
                 .and(instead))
         }
         _ => Ok(()),
@@ -154,7 +154,7 @@ fn to_file(
         return Err(Failure::usage("--queues").and("a capture file has one queue"));
     }
     if path.as_os_str() == STDOUT && io::stdout().is_terminal() {
-        return Err(Failure::usage("will not write a capture to a terminal")
+        return Err(Failure::usage("refusing to write a capture to a terminal")
             .and("standard output")
             .and("redirect it to a file or a program, or specify a file with -o"));
     }

@@ -60,7 +60,8 @@ pub enum RewriteError {
     },
     /// An Ethernet header was requested, but its EtherType cannot be determined.
     #[error(
-        "this {link:?} packet cannot be put into an Ethernet frame: it is neither IPv4 nor IPv6, and its capture has no EtherType; leave it out"
+        "this {link:?} packet cannot be put into an Ethernet frame: it is neither IPv4 nor IPv6, and its capture has \
+         no EtherType; leave it out"
     )]
     NoEtherType {
         /// Link type of the capture.

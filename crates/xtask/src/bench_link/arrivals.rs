@@ -58,7 +58,7 @@ impl Link {
             ..Options::default()
         };
         let pair = Pair::with("a benchmark", &options);
-        let pair = pair.context("no network namespaces can be made")?;
+        let pair = pair.context("network namespaces cannot be created")?;
         let far = pair.interface(End::Far);
         pair.ip(End::Far, &["link", "set", far, "address", RECEIVER_MAC]);
         let link = Self(pair);

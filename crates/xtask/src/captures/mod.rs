@@ -157,7 +157,8 @@ pub fn check(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> O
     }
     match differences(folder, fresh.path())? {
         Some(lines) => bail!(
-            "the sample captures are not as committed:{lines}\nIf the change is intended, `cargo xtask captures` rewrites them."
+            "the sample captures are not as committed:{lines}\nIf the change is intended, `cargo xtask captures` \
+             rewrites them."
         ),
         None => Ok(count),
     }

@@ -254,7 +254,8 @@ pub const ROUTERS: [Routed; 4] = [
     },
     Routed {
         name: "isis",
-        about: "IS-IS: the PNC flag in an LSP of level 1, without it, with it, purged; the border does not advertise the prefix to level 2",
+        about: "IS-IS: the PNC flag in an LSP of level 1, without it, with it, purged; the border does not advertise \
+            the prefix to level 2",
         interfaces: ["proxy-inner", "border-inner", "core-border"],
     },
     Routed {

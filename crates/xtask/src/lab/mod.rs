@@ -135,11 +135,12 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
     }
     heading("Reaction on the wire");
     if reactions.iter().all(|(_, all)| all.is_empty()) {
-        println!("  unknown: see what happened first");
+        println!("  unknown: see \"What happened first\"");
         return Ok(ExitCode::SUCCESS);
     }
     println!(
-        "Time from the packet that met congestion, on the cable into the congested switch, to the notification on its sender's cable."
+        "Time from the packet that met congestion, on the cable into the congested switch, to the notification on \
+         its sender's cable."
     );
     println!("{}", indented(&wire::table(&reactions, options.speed)));
     Ok(ExitCode::SUCCESS)

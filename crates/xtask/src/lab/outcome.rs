@@ -106,7 +106,8 @@ impl Outcomes {
         let worst = late.fold(0.0, f64::max);
         (worst * speed > CNP_INTERVAL).then(|| {
             format!(
-                "Nodes forwarded frames up to {:.1} ms late at p99, {:.0} µs of scenario time: this machine is too busy for the speed, and figures are those of a slower network; use --release or a lower --speed.",
+                "Nodes forwarded frames up to {:.1} ms late at p99, {:.0} µs of scenario time: this machine is too \
+                 busy for the speed, and figures are those of a slower network; use --release or a lower --speed.",
                 worst / 1e6,
                 worst * speed / 1e3
             )

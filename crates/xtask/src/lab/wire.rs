@@ -208,7 +208,8 @@ impl Wire {
             return match (self.missed, self.translated) {
                 (None, _) => "the number of packets that the capture missed is unknown, so what happened first is unknown too\n".to_owned(),
                 (Some(missed @ 1..), _) => format!(
-                    "the capture missed {missed} packets: what happened first, and how long notifications took, is unknown (a less busy machine or a lower --speed may help)\n"
+                    "the capture missed {missed} packets: what happened first, and how long notifications took, is unknown \
+                     (a less busy machine or a lower --speed may help)\n"
                 ),
                 (_, true) => "notifications were translated on the path; their times are not measured here\n".to_owned(),
                 (_, false) => "no notification was captured on the link of its flow's sender\n".to_owned(),

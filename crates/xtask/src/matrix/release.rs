@@ -58,7 +58,7 @@ impl Release {
         );
         let root = apt::unpacked(&folder, self.suite, &PACKAGES)?;
         let version = wireshark::version(&System::in_folder(&root)).advise(
-            "run this as root, or where users may make namespaces; if it is the release that is broken: cargo clean",
+            "run this as root, or where users may create namespaces; if the release is broken: cargo clean",
         )?;
         let name = self.name;
         ensure!(

@@ -72,7 +72,8 @@ pub enum ReadErrorKind {
     Empty,
     /// The file begins with these octets, which no capture format does.
     #[error(
-        "not a capture file: it begins with {}; supported are pcap and pcapng, also compressed with gzip or zstd (Wireshark's editcap converts other formats)",
+        "not a capture file: it begins with {}; supported are pcap and pcapng, also compressed with gzip or zstd \
+         (Wireshark's editcap converts other formats)",
         _0.map(|octet| format!("{octet:02X}")).join(" ")
     )]
     NotACapture([u8; 4]),
