@@ -83,7 +83,7 @@ preferences! {
         c"Prefixes or addresses of switches, separated by commas; Fast CNPs, proxy notifications and WAN FCNs from other sources are reported. Empty: not checked";
     Fcn, c"able", Kind::List(&ABLE), c"Senders that handle Fast CNPs",
         c"Prefixes or addresses, separated by commas; a CE mark on their data in addition to a switch's Fast CNP is reported. Empty: not checked";
-    Fcn, c"domain", Kind::List(&DOMAIN), c"Controlled domain",
+    Fcn, c"domain", Kind::List(&DOMAIN), c"Domain",
         c"Prefixes or addresses, separated by commas; Fast CNPs, proxy notifications and WAN FCNs that enter or leave it are reported. Empty: not checked";
     Fcn, c"flow_rate", Kind::Number(&FLOW_RATE_LIMIT), c"Notifications per second about one flow",
         c"Rate limit of one notifier's Fast CNPs, proxy notifications or WAN FCNs about one flow; notifications more than 1 ms early are reported. 0: not checked (default 20000)";
