@@ -679,7 +679,7 @@ fn standard_output_contains_only_the_capture() {
     fs::write(&to, &output.stdout).unwrap();
     assert!(octets(&to) == sendable(&capture));
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("all was written"), "{message}");
+    assert!(message.contains("everything was written"), "{message}");
 }
 
 #[test]

@@ -451,7 +451,7 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
         assert!(!done.out.is_empty(), "{options}");
         assert!(
             done.err
-                .contains("cut.pcapng: octet 19716, behind packet 53: "),
+                .contains("cut.pcapng: octet 19716, after packet 53: "),
             "{}",
             done.err
         );
@@ -467,7 +467,7 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
     let all = done.err + &done.out;
     let is_hidden = !all.contains("cut.pcapng");
     assert!(
-        is_hidden && all.contains("the capture: octet 19716, behind packet 53: "),
+        is_hidden && all.contains("the capture: octet 19716, after packet 53: "),
         "{all}"
     );
     let done = top(["-r", path.to_str().unwrap(), "--json"]).with(1);
@@ -840,7 +840,7 @@ fn exported_packets_reproduce_their_rows() {
     // Nothing matches: a capture without packets. Too little memory: the remaining packets, and a
     // warning.
     let done = top(["-r", &file, "--export", out]).with(2);
-    assert!(done.err.contains("there is one already"), "{}", done.err);
+    assert!(done.err.contains("the file exists"), "{}", done.err);
     let done = top(["-r", &file, "-q", "--json", "--force", "--export", out]).well();
     assert!(
         !rows(&done.json()).is_empty() && done.err.is_empty(),

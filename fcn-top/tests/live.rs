@@ -595,7 +595,7 @@ fn missing_privileges_are_reported_with_advice() {
         "cannot capture: lo: not permitted: this process lacks CAP_NET_RAW",
         "\n  1. run it as root",
         "sudo setcap cap_net_raw+ep /",
-        "\n  2. or permit it",
+        "\n  2. or grant them",
         "\n  3. or read from a program that is permitted",
         "tcpdump -i lo -U -w - | ",
     ] {

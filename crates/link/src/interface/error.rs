@@ -39,7 +39,7 @@ pub enum InterfaceErrorKind {
         error: io::Error,
     },
     /// The kernel's answer cannot be parsed.
-    #[error("what the kernel says about its {what} (rtnetlink) cannot be understood: {reason}")]
+    #[error("cannot parse the kernel's answer about its {what} (rtnetlink): {reason}")]
     Reply {
         /// Subject of the query.
         what: &'static str,
@@ -101,7 +101,7 @@ impl InterfaceError {
 fn others(known: &[String], near: Option<&str>) -> String {
     let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
     if known.is_empty() {
-        return meant + "; this network namespace has none at all";
+        return meant + "; this network namespace has no interfaces";
     }
     let joint = if near.is_some() { " There" } else { "; there" };
     let listed = known.get(..LISTED).unwrap_or(known).join(", ");
