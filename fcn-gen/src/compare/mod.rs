@@ -95,7 +95,7 @@ pub fn mechanisms(names: &[String]) -> Result<Vec<Mechanism>> {
             let known = Mechanism::ALL.map(Mechanism::id).join(", ");
             return Err(Failure::usage("--mechanisms: no such mechanism")
                 .and(name)
-                .and(format!("there are {known}")));
+                .and(format!("expected one of {known}")));
         };
         if !chosen.contains(&mechanism) {
             chosen.push(mechanism);
@@ -371,7 +371,7 @@ mod tests {
             named(&["fastcnp"])
                 .unwrap_err()
                 .to_string()
-                .contains("there are none, pfc")
+                .contains("expected one of none, pfc")
         );
     }
 }

@@ -154,7 +154,7 @@ pub fn for_scenario(scenario: &Scenario) -> Vec<Control> {
 }
 
 fn seed(seed: u64) -> Control {
-    let about = "seed of everything that chance decides; the same seed gives the same packets";
+    let about = "seed of all random decisions; the same seed gives the same packets";
     // A string, because numbers in Wireshark's dialog are shorter.
     Control::own(SEED, about, &seed.to_string(), Kind::Value("string"))
 }

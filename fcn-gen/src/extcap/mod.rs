@@ -142,7 +142,7 @@ impl Interface {
         let Some((scenario, _)) = builtin::list().find(|(name, _)| Some(*name) == scenario) else {
             return Err(Failure::usage("there is no such interface")
                 .and(name.to_string_lossy())
-                .and(format!("there are {}", names())));
+                .and(format!("expected one of {}", names())));
         };
         let source = Source::Builtin(scenario.to_owned());
         let loaded = scenario::load(&source, &[])?;
