@@ -392,7 +392,7 @@ fn packets(
         .map(|(way, interface, peer)| {
             (
                 format!("{interface}, {way}"),
-                format!("{peer}'s place, {way}"),
+                format!("acting as {peer}, {way}"),
             )
         })
         .collect();
