@@ -197,7 +197,7 @@ impl Report {
             line(&role.replace('_', " "), counted_ones(counters));
         }
         if self.passed_over.values().any(|count| *count > 0) {
-            line("passed over", counted_ones(&self.passed_over));
+            line("ignored", counted_ones(&self.passed_over));
         }
         for flow in &self.flows {
             line(&flow.name, flow_text(flow));
