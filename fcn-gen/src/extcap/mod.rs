@@ -113,9 +113,9 @@ pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
         _ => match options.filter.as_deref().map(str::trim) {
             Some("") => Ok(()),
             Some(_) => print(console.out, &format!("{NO_FILTER}\n")),
-            None => Err(Failure::usage("nothing was asked")
+            None => Err(Failure::usage("nothing was requested")
                 .and("options of Wireshark's extcap protocol")
-                .and("see fcn-gen help for what fcn-gen does by itself")),
+                .and("see fcn-gen help for fcn-gen's own commands")),
         },
     }
 }
