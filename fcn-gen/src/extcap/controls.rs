@@ -134,7 +134,8 @@ pub fn for_scenario(scenario: &Scenario) -> Vec<Control> {
             let (about, paces) = ("how fast packets are sent", Kind::OneOf(pairs(PACES)));
             controls.push(Control::own(PACE, about, PACE_DEFAULT, paces));
             let points = simulation.vantage_names();
-            let about = "vantage points at which packets are captured (node:peer); none selected: all";
+            let about =
+                "vantage points at which packets are captured (node:peer); none selected: all";
             let all = points.join(",");
             controls.push(Control::own(VANTAGE, about, &all, Kind::AnyOf(points)));
             controls.push(seed(simulation.seed));
