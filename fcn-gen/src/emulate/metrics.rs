@@ -11,7 +11,7 @@ fcn_tool::families! {
     UP = "fcn_gen_link_up", Gauge, &["interface"], "1 if the interface can be used, else 0";
     PACKETS = "fcn_gen_link_packets_total", Counter, &["interface", "direction"], "Frames received or sent on a link";
     OCTETS = "fcn_gen_link_octets_total", Counter, &["interface", "direction"], "Octets of these frames, without FCS";
-    LOST = "fcn_gen_link_refused_total", Counter, &["interface"], "Frames that could not be sent: too long, no room, or the link was down";
+    LOST = "fcn_gen_link_refused_total", Counter, &["interface"], "Frames that could not be sent: too long, no room, or the link was down or gone";
     NOTIFICATIONS = "fcn_gen_notifications_total", Counter, &["kind"], "Congestion notifications sent in response to received frames";
     REACTION = "fcn_gen_reaction_seconds", Gauge, &["kind", "quantile"], "Time from reading a frame to sending the notification about it, since the start";
     LATE = "fcn_gen_late_seconds", Gauge, &["quantile"], "How late frames were sent, since the start";
