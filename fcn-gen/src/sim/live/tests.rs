@@ -858,5 +858,5 @@ fn sender_reports_why_a_target_fails() {
             other => panic!("{other:?}"),
         }
     });
-    assert_eq!(ended, "has taken the connection down");
+    assert_eq!(ended, "has closed the connection");
 }
