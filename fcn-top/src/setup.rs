@@ -76,9 +76,9 @@ pub fn way(cli: &Cli, terminal: bool) -> Result<OutputMode> {
     match (terminal, mode.prometheus) {
         (true, _) => Ok(OutputMode::Screen),
         (false, _) if cli.input.demo => Err(Failure::usage("--demo")
-            .and("standard output is no terminal, and its made-up traffic is for a screen only")),
+            .and("standard output is not a terminal, and its made-up traffic is for a screen only")),
         (false, Some(_)) => Ok(OutputMode::Daemon),
-        (false, None) => Err(Failure::usage("standard output is no terminal").and(
+        (false, None) => Err(Failure::usage("standard output is not a terminal").and(
             "say what to print: --report, --json, --jsonl, --csv, --html or --audit; or --prometheus, or --export",
         )),
     }
