@@ -266,11 +266,11 @@ fn cnps_of_unknown_origin_are_not_attributed_to_the_receiver() {
     ] {
         let file = capture(&format!("{name}.pcapng"));
         let report = top_words(&format!("-r {file} --report")).with(0).out;
-        let (_, points) = report.split_once("\nWho notifies\n").unwrap();
+        let (_, points) = report.split_once("\nNotifiers\n").unwrap();
         let (points, _) = points.split_once("\n\n").unwrap();
         assert!(points.contains(&format!(" {role} ")), "{report}");
         let (_, makers) = report
-            .split_once("\nWho made the CNPs, inferred\n")
+            .split_once("\nOrigin of the CNPs, inferred\n")
             .unwrap();
         let makers = makers.lines().nth(1).unwrap();
         let words = maker.replace('_', " ");
@@ -717,8 +717,7 @@ fn what_a_file_says_was_lost_is_told_as_of_an_interface() {
     let report = top_words(&format!("-r {path} --report")).with(3);
     let drops = "by the kernel 11, by the interface 7; not known of 1 of 2 interfaces";
     assert!(report.out.contains(drops), "{}", report.out);
-    let warning =
-        "packets were lost when they were captured: dropped by the kernel 11, by the interface 7";
+    let warning = "packets were lost during capture: dropped by the kernel 11, by the interface 7";
     assert!(report.err.contains(warning), "{}", report.err);
     let lines = top_words(&format!("-r {path} --jsonl")).with(3);
     assert!(

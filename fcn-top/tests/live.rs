@@ -596,7 +596,7 @@ fn missing_privileges_are_reported_with_advice() {
         "\n  1. run it as root",
         "sudo setcap cap_net_raw+ep /",
         "\n  2. or permit it",
-        "\n  3. or read from a program that is permitted",
+        "\n  3. or read from a permitted program",
         "tcpdump -i lo -U -w - | ",
     ] {
         assert!(done.err.contains(part), "{part}: {}", done.err);
@@ -844,7 +844,7 @@ fn a_pipe_without_a_writer_can_be_interrupted() {
         Running::spawn(command.arg("-r").arg(&pipe).arg("--json"))
     };
     let done = read().interrupt().with(130);
-    assert!(done.err.contains("nothing had been read"), "{done:?}");
+    assert!(done.err.contains("nothing was read"), "{done:?}");
     // The writer may come later, and write in pieces.
     let running = read();
     thread::sleep(Duration::from_millis(200));

@@ -390,12 +390,12 @@ impl Engine {
     /// The packets cannot be exported. The text says what failed, on what, and what to do.
     pub fn export_rows(&self, rows: &FxHashSet<RowId>, to: &Path) -> Result<(u64, u64), String> {
         if self.private {
-            return Err("packets hold addresses, and --privacy keeps those in".to_owned());
+            return Err("an export would reveal the addresses that --privacy hides".to_owned());
         }
         let (chosen, interfaces, gone) = {
             let guard = self.state.lock();
             let Some(store) = &guard.store else {
-                return Err("no packets are kept: give room for them with --keep".to_owned());
+                return Err("no packets are kept: set --keep".to_owned());
             };
             let flows: FxHashSet<FlowKey> = rows
                 .iter()

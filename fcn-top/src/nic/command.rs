@@ -66,7 +66,7 @@ pub fn run(cli: &mut Cli, file: Preferences, console: &mut Console<'_>) -> Resul
     }
     print_counters(cli, &nics, &words, console)?;
     if interrupted.load(Ordering::Relaxed) {
-        return Err(Failure::interrupted("this is what was counted until then"));
+        return Err(Failure::interrupted("the output covers counts until then"));
     }
     complete(&nics, &words)
 }

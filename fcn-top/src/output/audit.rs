@@ -24,7 +24,7 @@ pub fn unchecked(settings: &Settings) -> Vec<Unchecked> {
     let (no_domain, no_rate) = (settings.domain.is_empty(), settings.flow_rate == 0);
     let no_icrc = !settings.verify_icrc;
     let sampled = settings.sampled.is_some();
-    let of_samples = "samples do not tell";
+    let of_samples = "undecidable from samples";
     let wanting = [
         (Rule::RoceIcrcBad, "ICRCs are not verified", no_icrc),
         (Rule::FastCnpMarked, of_samples, sampled),
@@ -63,7 +63,7 @@ impl Audited {
         let packets = counted(self.packets, "packet");
         match self.incomplete {
             0 => packets,
-            _ => format!("what was captured of {packets}"),
+            _ => format!("the captured part of {packets}"),
         }
     }
 
@@ -75,9 +75,8 @@ impl Audited {
     /// Number of truncated packets, if any, and the consequence.
     pub fn cut(self) -> Option<String> {
         let cut = counted(self.incomplete, "packet");
-        (self.incomplete > 0).then(|| {
-            format!("not whole: {cut}, of which the ICRC and what else is missing are not checked")
-        })
+        (self.incomplete > 0)
+            .then(|| format!("not complete: {cut}, whose ICRC and missing parts are not checked"))
     }
 }
 
@@ -193,7 +192,7 @@ impl Audit {
         let mut text = String::new();
         if self.events > self.printed {
             let more = grouped(self.events - self.printed);
-            let _ = writeln!(text, "… and {more} more, which are counted below");
+            let _ = writeln!(text, "… and {more} more, counted below");
         }
         if !self.rules.is_empty() {
             if self.events > 0 {

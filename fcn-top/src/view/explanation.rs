@@ -148,7 +148,10 @@ pub(super) fn about(
             "the receiver's address, but another node was notified just before".to_owned()
         }
         (Kind::Cnp, Origin::Unknown) => "a node that is not the flow's receiver".to_owned(),
-        (Kind::Cnp, origin) => format!("{}, inferred from earlier notifications", acts_as(origin, None)),
+        (Kind::Cnp, origin) => format!(
+            "{}, inferred from earlier notifications",
+            acts_as(origin, None)
+        ),
         (kind, origin) => format!("a {}, by the kind {}", acts_as(origin, None), kind.name()),
     };
     let known = |from| match from {
@@ -159,7 +162,7 @@ pub(super) fn about(
         Some(Resolved::Only) => ", the only one between the two hosts",
         None => "",
     };
-    let qp = |qp: Option<u32>| qp.map_or_else(|| "not known".to_owned(), |qp| format!("{qp:#x}"));
+    let qp = |qp: Option<u32>| qp.map_or_else(|| "unknown".to_owned(), |qp| format!("{qp:#x}"));
     let mut lines = vec![
         verdict(record),
         (
@@ -184,7 +187,7 @@ pub(super) fn about(
             Maker::Proxy => "the proxy",
             Maker::IngressPe => "the ingress PE",
             Maker::Mixed => "the receiver, and others in its name",
-            Maker::Unknown => "not known",
+            Maker::Unknown => "unknown",
         };
         let evidence = (context.formatter).cell(Cell::Evidence(EvidenceCell::Maker(evidence)));
         lines.push(("Made by", format!("{who}: {evidence}"), Tone::Plain));

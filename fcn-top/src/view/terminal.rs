@@ -69,8 +69,9 @@ pub fn run(
     let broken = screen.broken.load(Ordering::Relaxed);
     drop(screen);
     if broken {
-        return Err(Failure::failed("internal error")
-            .and("see the message above; please report it"));
+        return Err(
+            Failure::failed("internal error").and("see the message above; please report it")
+        );
     }
     done.map_err(|error| unusable(&error))
 }

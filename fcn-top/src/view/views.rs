@@ -131,9 +131,9 @@ pub(super) fn empty(nothing: Option<&str>, table: &Table, context: &ViewContext<
         (None, ..) => "No interface yet.".to_owned(),
         (Some(what), true, 0) => format!("{what}: no packet was received."),
         (Some(what), true, _) => format!("{what} in {seen}."),
-        (Some(what), false, 0) => format!(
-            "{what} yet: no packet received. Interfaces (6) lists the sources."
-        ),
+        (Some(what), false, 0) => {
+            format!("{what} yet: no packet received. Interfaces (6) lists the sources.")
+        }
         (Some(what), false, _) => format!("{what} yet in {seen}."),
     }
 }

@@ -518,7 +518,7 @@ mod tests {
         alike.points.truncate(2);
         alike.points[1].total = alike.points[0].total;
         let text = told(&alike);
-        assert!(text.contains("from 2 notifiers, beside"), "{text}");
+        assert!(text.contains("from 2 notifiers, with"), "{text}");
         // The origin of plain CNPs is unknown from these.
         tables.points.retain(|point| point.made_by.is_some());
         let text = told(&tables);
@@ -584,7 +584,7 @@ mod tests {
         tables.events[0].text = "packet 7 is cut".into();
         let unchecked = unchecked(&crate::monitor::Settings::default());
         let header = Header {
-            ended: Some("the capture is not whole: packet 7 is cut".to_owned()),
+            ended: Some("the capture is incomplete: packet 7 is cut".to_owned()),
             ..header()
         };
         let story = Story {
