@@ -348,7 +348,7 @@ fn an_interface_down_at_first_is_awaited_and_privileges_are_dropped() {
     assert_eq!(notified(&done), 3, "{done:?}");
     for (message, is) in [
         ("it is down: waiting", true),
-        ("it is up, and captured on", true),
+        ("it is up, and captured from", true),
         ("was set down", false),
         ("is back", false),
     ] {
@@ -685,7 +685,7 @@ fn limits_and_signals_end_a_run_as_they_should() {
         .well();
     assert_eq!(done.out, "");
     let done = watch(&pair, "--report --duration 300ms").end().well();
-    assert!(done.out.contains("No packet was seen"), "{done:?}");
+    assert!(done.out.contains("No packet was captured"), "{done:?}");
     // By number, exactly.
     let running = watch(&pair, "--json --count 5");
     send(&pair, slices(&cnps(20)));
@@ -791,7 +791,7 @@ fn capture_on_all_interfaces_counts_each_of_them() {
         assert_eq!(json["totals"]["notifications"]["cnp"], 7, "{done:?}");
     }
     let done = top(["-i", "any", "-i", "lo", "--json"]).with(2);
-    assert!(done.err.contains("give it alone"), "{done:?}");
+    assert!(done.err.contains("specify it alone"), "{done:?}");
 }
 
 #[test]

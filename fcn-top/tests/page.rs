@@ -153,7 +153,7 @@ fn a_private_page_of_an_interface_does_not_name_it() {
     let rules = data["filters"]["rules"].as_object().unwrap();
     assert!(!rules.is_empty());
     let know = data["know"].to_string();
-    assert!(know.contains("they may find more or less"), "{know}");
+    assert!(know.contains("they may match more or less"), "{know}");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_page_explains_missing_filters() {
         ("--utc", None),
         (
             "--per-interface",
-            Some("--per-interface each counts what one place saw"),
+            Some("--per-interface each counts one capture point"),
         ),
         ("--privacy", Some("which --privacy hides")),
     ] {

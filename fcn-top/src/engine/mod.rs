@@ -677,7 +677,7 @@ mod tests {
             panic!("{:?}", tables.events);
         };
         assert_eq!((event.what, event.times), ("capture.stamps.far", 1));
-        let text = "Time stamps of uptime are 20454 d behind those before: ";
+        let text = "Time stamps of uptime are 20454 d behind the previous ones: ";
         assert!(event.text.starts_with(text), "{}", event.text);
         assert_eq!(engine.with(|monitor| monitor.doubts().len()), 1);
     }
