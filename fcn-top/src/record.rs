@@ -214,8 +214,8 @@ records! {
         interface: Option<Arc<str>> = "If", 8, Text, "Capture interface, if there are several; a packet captured on two counts once, unless --per-interface counts them separately", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         path: Option<Arc<str>> = "Path", 60, Text, "Capture points that notifications passed, in order, and the time from each to the next: the median of the last 15 or, if they vary, the range of the middle half, with the number of notifications in brackets; paths of other notifications follow after a semicolon", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications per second in the last complete tenth of a second", |v| some(v, Cell::Rate);
-        rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications per second in the last second, by complete tenths; over less time if capturing began later and at least ten came", |v| some(v, Cell::Rate);
-        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications per second in the last ten complete seconds of the clock, so up to a second old; over fewer if capturing began later and at least ten came", |v| some(v, Cell::Rate);
+        rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications per second in the last second, by complete tenths; over less time if capturing began later and at least ten arrived", |v| some(v, Cell::Rate);
+        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications per second in the last ten complete seconds of the clock, so up to a second old; over fewer if capturing began later and at least ten arrived", |v| some(v, Cell::Rate);
         rate_mean: Option<f64> = "Mean/s", 8, Rate, "Notifications per second from the first to the last; may exceed the peak if that is less than a second", |v| some(v, Cell::Rate);
         rate_peak: Option<f64> = "Peak/s", 8, Rate, "Most notifications in ten consecutive tenths of a second of the clock; empty if they are samples", |v| some(v, Cell::Rate);
         total: u64 = "Total", 9, Count, "Notifications since the row began; an estimate if sampled exceeds 1", |v| Cell::Count(*v);
@@ -237,7 +237,7 @@ records! {
         data_dscp: Option<u8> = "Data DSCP", 9, Number, "DSCP of the flow's last data packet, 0 to 63", |v| count(v);
         data_vlan_priority: Option<u8> = "Data PCP", 8, Number, "VLAN priority of the flow's last data packet, 0 to 7; empty without a tag", |v| count(v);
         class: Option<ClassRelation> = "Class", 9, Name, "Class (DSCP and VLAN priority) of the notifications: apart from the data, with_data, or several; empty if DSCP and VLAN priority disagree", |v| some(v, |v| Cell::Name(v.id()));
-        data_rate: Option<f64> = "Data", 11, Bits, "The flow's data in the last second, by complete tenths, in bits per second of IP packets; over less time if capturing began later and at least ten packets came", |v| some(v, Cell::Bits);
+        data_rate: Option<f64> = "Data", 11, Bits, "The flow's data in the last second, by complete tenths, in bits per second of IP packets; over less time if capturing began later and at least ten packets arrived", |v| some(v, Cell::Bits);
         data_packets: Option<u64> = "Packets", 9, Count, "The flow's captured data packets; an estimate if data_sampled exceeds 1", |v| count(v);
         data_sampled: Option<u64> = "Data 1 in", 9, Count, "Average number of the flow's data packets per sample, at the capture point that sampled most: their number and rate are estimates; empty if all were captured", |v| count(v);
         change: Option<f64> = "Change", 7, Change, "Least reduction of the flow's data after notifications, compared with other times, at the time scale that the evidence names: -0.5 is half; empty if the verdict is not obeys, or rests on another path", |v| some(v, Cell::Change);
@@ -262,8 +262,8 @@ records! {
         flows: u64 = "Flows", 7, Count, "Flows that it has notified, each counted once for all kinds, from the rows kept, which distinguish their first four notifiers: unknown if 0 although total is not", |v| Cell::Count(*v);
         flows_at_least: bool = "More", 5, Name, "Whether it may have notified more flows: the rows kept account for fewer of its notifications than total", |v| Cell::Name(if *v { "yes" } else { "no" });
         rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications per second in the last complete tenth of a second", |v| some(v, Cell::Rate);
-        rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications per second in the last second, by complete tenths; over less time if capturing began later and at least ten came", |v| some(v, Cell::Rate);
-        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications per second in the last ten complete seconds of the clock, so up to a second old; over fewer if capturing began later and at least ten came", |v| some(v, Cell::Rate);
+        rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications per second in the last second, by complete tenths; over less time if capturing began later and at least ten arrived", |v| some(v, Cell::Rate);
+        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications per second in the last ten complete seconds of the clock, so up to a second old; over fewer if capturing began later and at least ten arrived", |v| some(v, Cell::Rate);
         rate_peak: Option<f64> = "Peak/s", 8, Rate, "Most notifications in ten consecutive tenths of a second of the clock; rates are empty if there are samples", |v| some(v, Cell::Rate);
         total: u64 = "Total", 9, Count, "Notifications captured", |v| Cell::Count(*v);
         samples: u64 = "Samples", 8, Count, "Samples among them, each counted as one: those of several capture points must not be added up", |v| Cell::Count(*v);
@@ -319,7 +319,7 @@ records! {
         state: &'static str = "State", 8, Name, "up, down, gone, file, ended or damaged; passed for an interface that packets captured on all interfaces passed, or that mirrors copied from, whose own state is not observed", |v| Cell::Name(v);
         received: u64 = "Received", 10, Count, "Packets received, after the kernel's filter", |v| Cell::Count(*v);
         octets: u64 = "Octets", 12, Count, "Their octets on the wire, without a header added by the capture (cooked, loopback)", |v| Cell::Count(*v);
-        rate_1s: Option<f64> = "1 s", 9, Rate, "Packets per second in the last second, by complete tenths; over less time if capturing began later and at least ten came", |v| some(v, Cell::Rate);
+        rate_1s: Option<f64> = "1 s", 9, Rate, "Packets per second in the last second, by complete tenths; over less time if capturing began later and at least ten arrived", |v| some(v, Cell::Rate);
         notifications: u64 = "Notif", 9, Count, "Congestion notifications among them", |v| Cell::Count(*v);
         data: u64 = "Data", 10, Count, "RoCEv2 data packets among them", |v| Cell::Count(*v);
         other: u64 = "Other", 9, Count, "Other packets that could be decoded", |v| Cell::Count(*v);

@@ -237,7 +237,7 @@ fn captured(engine: &Engine) -> Result {
     let states: Vec<String> = watched
         .map(|interface| format!("{} is {}", interface.name, interface.state))
         .collect();
-    Err(Failure::failed("nothing could be captured at the end").and(states.join(", ")))
+    Err(Failure::failed("no interface was up at the end").and(states.join(", ")))
 }
 
 /// Fails if packets were lost.

@@ -98,7 +98,7 @@ fn rates(record: &QpRecord, context: &ViewContext<'_>) -> String {
     let all = format!("{mark}{} in all", context.formatter.cell(total));
     match rates.as_slice() {
         [] => all,
-        rates => format!("{all}; a second: {}", rates.join(", ")),
+        rates => format!("{all}; per second: {}", rates.join(", ")),
     }
 }
 
