@@ -572,7 +572,7 @@ fn unsupported_link_types_are_reported_with_the_rest() {
     assert!(events.contains("capture.link_type"), "{events}");
     let done = piped("-r - --json", &two_links(&cnp, false)).with(2);
     assert!(
-        done.err.contains("its link type 105 is none"),
+        done.err.contains("unsupported link type 105"),
         "{}",
         done.err
     );

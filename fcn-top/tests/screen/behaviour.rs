@@ -432,7 +432,7 @@ fn a_missing_earlier_moment_is_reported() {
         typed(&mut app, key);
         let said = seen(&mut app);
         assert!(
-            said.contains("no earlier moment is kept; of a capture"),
+            said.contains("no earlier moment is kept; a capture"),
             "{said}"
         );
         press(&mut app, KeyCode::Esc);
@@ -1343,7 +1343,7 @@ fn notes_are_not_counted_as_problems() {
 #[test]
 fn without_violations_the_number_of_checked_rules_is_shown() {
     let formatter = Formatter::default();
-    let checked = "checked: 70 of 78 rules; not all: give --able, give --trust";
+    let checked = "checked: 70 of 78 rules; not all: set --able, set --trust";
     let options = Options {
         view: Tab::Events,
         checked: checked.to_owned(),

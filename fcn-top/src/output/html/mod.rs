@@ -602,14 +602,14 @@ mod tests {
             panic!("no sentence")
         };
         let start =
-            "No rule is broken in what was captured of 1,234 packets (checked: 70 of 78 rules); ";
+            "No rule is broken in the captured part of 1,234 packets (checked: 70 of 78 rules); ";
         assert!(wrong.starts_with(start), "{wrong}");
         let know = sentences::know(&story, (0, 0), &formatter).join("\n");
         assert_eq!(know.matches("packet 7").count(), 1, "{know}");
         for line in [
-            "Not whole: 40 packets, of which the ICRC and what else is missing are not checked.",
+            "Not complete: 40 packets, whose ICRC and missing parts are not checked.",
             "fastcnp.source.untrusted, ",
-            "(give --domain)",
+            "(set --domain)",
         ] {
             assert!(know.contains(line), "{know}");
         }
