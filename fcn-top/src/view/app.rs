@@ -246,7 +246,7 @@ impl<'a> App<'a> {
             && gone > 0
         {
             *text += &format!(
-                "; {} older packets of all rows were already dropped (--keep)",
+                "; {} older ones of all rows evicted (--keep)",
                 grouped(gone)
             );
             *tone = Tone::Warn;

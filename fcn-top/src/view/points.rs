@@ -213,7 +213,7 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, context: &
         let several = |(_, row): &(RowId, QpRecord)| row.notifiers > NOTIFIERS as u32;
         let why = match qps.len() {
             0..=ROWS if qps.iter().any(several) => {
-                format!("unknown: rows distinguish only their first {NOTIFIERS} notifiers")
+                format!("unknown: rows keep only their first {NOTIFIERS} notifiers")
             }
             0..=ROWS => "none is kept".to_owned(),
             _ => format!("none is among the {ROWS} notified most (Enter shows them)"),
@@ -323,7 +323,7 @@ fn draw_matrix(
     let about = match (until_now(context), senders.len()) {
         ("", shown) if shown < all => format!("{shown} of {all} senders"),
         (until_now, shown) if shown < all => format!("{shown}/{all}{until_now}"),
-        ("", _) if context.by_place => "at each capture point".to_owned(),
+        ("", _) if context.by_place => "by capture point".to_owned(),
         ("", _) => "notifies".to_owned(),
         (until_now, _) => until_now.trim_start().to_owned(),
     };
@@ -399,7 +399,7 @@ impl View for Points {
         };
         let until = match until_now(context) {
             "" => String::new(),
-            until_now => format!("{until_now}, verdicts as of this moment"),
+            until_now => format!("{until_now}, verdicts of this moment"),
         };
         let title = format!(
             " {}, acts as {}: flows notified{of}{until} ",

@@ -542,7 +542,7 @@ fn exports_ask_for_a_name_and_report_the_result() {
     );
     assert!(seen(&mut app).contains("cannot write: q.pcapng:\u{fffd}[2J full"));
     app.exported(Path::new("q.pcapng"), Ok((5, 7_000)));
-    let message = "5 packets written to q.pcapng; 7,000 older packets of all rows were already dropped (--keep)";
+    let message = "5 packets written to q.pcapng; 7,000 older ones of all rows evicted (--keep)";
     assert!(seen(&mut app).contains(message));
     for (key, format) in [("J", Format::Json), ("V", Format::Csv), ("v", Format::Csv)] {
         typed(&mut app, "/cnp rate>400");
@@ -1081,7 +1081,7 @@ fn a_matrix_of_some_rows_is_not_shown() {
         typed(&mut app, "2");
         let details = sample::details(&app.wanted_details(), START + 20 * SECOND);
         let seen = seen_with(&mut app, &details);
-        assert_eq!(seen.contains("at each capture point"), shown, "{seen}");
+        assert_eq!(seen.contains("by capture point"), shown, "{seen}");
         // Its flows may be kept even if none is among those examined.
         let seen = seen_with(&mut app, &Details::default());
         let none = "none is among the 256 notified most (Enter shows them)";
@@ -1119,7 +1119,7 @@ fn a_matrix_counts_packets_of_several_capture_points_once() {
     let seen = seen_with(&mut app, &details);
     let heading = seen
         .lines()
-        .position(|line| line.contains("at each capture point"));
+        .position(|line| line.contains("by capture point"));
     let below = seen.lines().skip(heading.expect(&seen) + 1);
     let counts: Vec<_> = below
         .map(|line| line.trim_end().rsplit("  ").next())
@@ -1506,7 +1506,7 @@ fn current_values_are_marked_at_an_earlier_moment() {
     typed(&mut app, "(");
     let earlier = seen(&mut app);
     assert!(earlier.contains("FROZEN"), "{earlier}");
-    let title = "flows notified until now, verdicts as of this moment ─";
+    let title = "flows notified until now, verdicts of this moment ─";
     assert!(earlier.contains(title), "{earlier}");
     // Also if not all senders have room.
     let wide = text(&picture(&mut app, 120, 40));
@@ -1640,7 +1640,7 @@ fn unknown_notifiers_are_not_reported_as_none() {
     };
     assert!(point(0).unwrap().contains(" ? "), "{points}");
     assert!(point(2).unwrap().ends_with("  ?"), "{points}");
-    let why = "unknown: rows distinguish only their first 4 notifiers";
+    let why = "unknown: rows keep only their first 4 notifiers";
     assert!(points.contains(why), "{points}");
 }
 
