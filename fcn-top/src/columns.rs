@@ -61,7 +61,7 @@ pub(crate) fn unknown(what: &str, name: &str, near: Option<&str>, known: &[&str]
     match near {
         Some(near) => format!("there is no {what} `{name}`; did you mean `{near}`?"),
         None => format!(
-            "there is no {what} `{name}`; there are: {}",
+            "there is no {what} `{name}`; available: {}",
             known.join(", ")
         ),
     }

@@ -348,7 +348,7 @@ fn an_interface_down_at_first_is_awaited_and_privileges_are_dropped() {
     assert_eq!(notified(&done), 3, "{done:?}");
     for (message, is) in [
         ("it is down: waiting", true),
-        ("it is up, and captured on", true),
+        ("it is up, and captured from", true),
         ("was set down", false),
         ("is back", false),
     ] {
@@ -596,7 +596,7 @@ fn missing_privileges_are_reported_with_advice() {
         "\n  1. run it as root",
         "sudo setcap cap_net_raw+ep /",
         "\n  2. or grant them",
-        "\n  3. or read from a program that is permitted",
+        "\n  3. or read from a permitted program",
         "tcpdump -i lo -U -w - | ",
     ] {
         assert!(done.err.contains(part), "{part}: {}", done.err);
@@ -685,7 +685,7 @@ fn limits_and_signals_end_a_run_as_they_should() {
         .well();
     assert_eq!(done.out, "");
     let done = watch(&pair, "--report --duration 300ms").end().well();
-    assert!(done.out.contains("No packet was seen"), "{done:?}");
+    assert!(done.out.contains("No packet was captured"), "{done:?}");
     // By number, exactly.
     let running = watch(&pair, "--json --count 5");
     send(&pair, slices(&cnps(20)));
@@ -791,7 +791,7 @@ fn capture_on_all_interfaces_counts_each_of_them() {
         assert_eq!(json["totals"]["notifications"]["cnp"], 7, "{done:?}");
     }
     let done = top(["-i", "any", "-i", "lo", "--json"]).with(2);
-    assert!(done.err.contains("give it alone"), "{done:?}");
+    assert!(done.err.contains("specify it alone"), "{done:?}");
 }
 
 #[test]
@@ -844,7 +844,7 @@ fn a_pipe_without_a_writer_can_be_interrupted() {
         Running::spawn(command.arg("-r").arg(&pipe).arg("--json"))
     };
     let done = read().interrupt().with(130);
-    assert!(done.err.contains("nothing had been read"), "{done:?}");
+    assert!(done.err.contains("nothing was read"), "{done:?}");
     // The writer may come later, and write in pieces.
     let running = read();
     thread::sleep(Duration::from_millis(200));

@@ -26,9 +26,9 @@ use fcn_wire::{
 use std::net::IpAddr;
 
 /// Warning when a mirror's clock is set.
-const JUMPED: &str = "--mirror-clock: the clock of a mirror went away from the capture's by more than a second, as if it had been set; times across that moment are wrong by as much";
+const JUMPED: &str = "--mirror-clock: a mirror's clock departed from the capture's by more than a second, as if it had been set; times across that moment are wrong by as much";
 /// Warning about unrelated clocks of mirrors.
-const UNRELATED: &str = "--mirror-clock: clocks of several switches, or engines of one, are unrelated unless they go by IEEE 1588; times from one to another tell nothing";
+const UNRELATED: &str = "--mirror-clock: clocks of several switches, or of several engines of one, are unrelated unless they follow IEEE 1588; times from one to another mean nothing";
 /// ICMPv6 Parameter Problem (RFC 4443 section 3.4), code 2: unrecognized IPv6 option.
 const UNRECOGNIZED_OPTION: [u8; 2] = [4, 2];
 /// Length of an ICMPv6 Parameter Problem before the packet that it quotes, in octets.
