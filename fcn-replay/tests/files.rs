@@ -546,7 +546,7 @@ fn errors_are_reported_with_their_position() {
     for (options, message) in [
         (&["--forever"][..], "fill the disk"),
         (&["--duration", "1s"], "due at once"),
-        (&["--vary", "psn"], "sent once"),
+        (&["--vary", "psn"], "sent only once"),
         (
             &["--split", "first-seen"],
             "a file receives both directions",

@@ -140,7 +140,7 @@ mod tests {
         ] {
             let message = named::<QpRecord>(name, Rates::Latest).unwrap_err();
             if meant.is_empty() {
-                assert!(message.contains("there are: sender, qp"), "{message}");
+                assert!(message.contains("available: sender, qp"), "{message}");
             } else {
                 assert!(
                     message.ends_with(&format!("did you mean `{meant}`?")),

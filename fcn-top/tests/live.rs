@@ -614,7 +614,7 @@ fn a_private_run_does_not_name_interfaces() {
     let start = |ifaces: &str| far(&pair, &format!("{ifaces} --json --privacy"));
     // Only requested interfaces are named if they do not exist.
     let done = Running::spawn(&mut start("-i v192.0.2.78")).end().with(2);
-    let wrong = "cannot capture: v192.0.2.78: there is no such interface\n";
+    let wrong = "cannot capture: v192.0.2.78: no such interface\n";
     assert!(done.err.ends_with(wrong), "{}", done.err);
     let running = Running::start(start(&format!("-i far -i {name}")));
     pair.ip(End::Far, &["link", "set", name, "down"]);
@@ -638,7 +638,7 @@ fn a_private_run_does_not_name_interfaces() {
 fn an_interface_that_is_not_there_is_a_wrong_option() {
     let done = top(["-i", "no-such-if0", "--json"]).with(2);
     assert!(
-        done.err.contains("no-such-if0: there is no such interface"),
+        done.err.contains("no-such-if0: no such interface"),
         "{done:?}"
     );
     let done = top(["-i", "la", "--json"]).with(2);

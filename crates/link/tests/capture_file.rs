@@ -397,7 +397,7 @@ fn an_invalid_packet_is_refused_without_output() {
     for (result, reason) in [
         (
             writer.packet(1, 0, &[1], 1),
-            "the file has 1 (numbered from 0)",
+            "the file has 1 interfaces (numbered from 0)",
         ),
         (writer.packet(0, 0, &[1, 2], 1), "it must be 2 or more"),
         (

@@ -1486,7 +1486,7 @@ mod tests {
         assert_eq!(forged, on_the_way(Evidence::OtherMac(macs)));
         assert_eq!(
             forged.evidence.to_string(),
-            "its source MAC address is 02:00:00:00:00:01, that of the receiver's packets 02:00:00:00:00:09, and those have passed no router yet"
+            "its source MAC address is 02:00:00:00:00:01; the receiver's packets have 02:00:00:00:00:09 and have passed no router yet"
         );
         // Data has passed a router: this is the receiver's link.
         let routed = Passing {
@@ -1836,7 +1836,7 @@ mod tests {
         );
         assert_eq!(
             one.unwrap().evidence.to_string(),
-            "judged one by one, CNPs are receiver_or_imitation 98, network 1"
+            "CNPs judged one by one: receiver_or_imitation 98, network 1"
         );
         let few = (0..100).map(|n| if n % 40 == 7 { alike } else { nearer });
         let few = row(&origins, few).unwrap();

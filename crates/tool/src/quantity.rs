@@ -1,6 +1,6 @@
 //! Quantities in human notation, on command lines and in scenario files: rates, times, counts,
-//! sizes, factors, MAC addresses, prefixes. Parsing is exact: values that the smallest unit cannot
-//! represent are refused, not rounded. Quantities are also formatted here.
+//! sizes, factors, MAC addresses, prefixes. Values that the smallest unit cannot represent are
+//! refused, not rounded, except durations. Quantities are also formatted here.
 
 use core::fmt;
 use core::num::NonZeroU32;

@@ -523,7 +523,7 @@ mod tests {
         let text = sentence(&[row]);
         assert!(
             text.contains(
-                "25 % of the notifications under fast-cnp were about a flow of which another switch"
+                "25 % of the notifications under fast-cnp were about a flow that another switch"
             ),
             "{text}"
         );

@@ -140,7 +140,7 @@ impl Interface {
         };
         let scenario = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
         let Some((scenario, _)) = builtin::list().find(|(name, _)| Some(*name) == scenario) else {
-            return Err(Failure::usage("there is no such interface")
+            return Err(Failure::usage("no such interface")
                 .and(name.to_string_lossy())
                 .and(format!("expected one of {}", names())));
         };

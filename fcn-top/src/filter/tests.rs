@@ -155,7 +155,7 @@ fn errors_have_a_position() {
         (
             "gap<5fortnights",
             4,
-            "`5fortnights` is not a valid time: write 45us, 1.5ms or 2s",
+            "`5fortnights` is not a valid duration: write 45us, 1.5ms or 2s",
         ),
         (
             "qp=abc",

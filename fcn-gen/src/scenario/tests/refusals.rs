@@ -532,7 +532,7 @@ fn invalid_settings_are_refused_with_valid_values() {
             "host.x.count=3",
             "there is no host `x`; expected one of s, r1",
         ),
-        ("host.s=3", "`host.s` names an entry"),
+        ("host.s=3", "`host.s` is an entry"),
         (
             "host.s.cuont=3",
             "--set host.s.cuont=3: host.s.cuont: unknown field `cuont`",
@@ -638,7 +638,7 @@ fn code_points_apply_or_are_refused() {
         (
             "stress-mix",
             "bgp_pnc_characteristic=99",
-            "no frame of a stress has a bgp_pnc",
+            "no frame of a stress scenario has a bgp_pnc",
         ),
     ] {
         let error = load(name, set).unwrap_err().to_string();
