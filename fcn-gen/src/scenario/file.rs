@@ -123,12 +123,12 @@ fn gallery(keys: &GalleryFile) -> Result<Play, Refusal> {
     let name = &keys.gallery;
     let family = keys.family.as_deref().unwrap_or(ALL_FAMILIES);
     let Some(gallery) = gallery::all().iter().find(|gallery| gallery.name == *name) else {
-        let names = list(gallery::all().iter().map(|gallery| &*gallery.name));
+        let names = list(gallery::all().iter().map(|gallery| gallery.name));
         refuse!("gallery", "there is no gallery `{name}`; there are {names}");
     };
     let chosen = gallery.families.iter().find(|known| known.name == family);
     if chosen.is_none() && family != ALL_FAMILIES {
-        let names = list(gallery.families.iter().map(|family| &*family.name));
+        let names = list(gallery.families.iter().map(|family| family.name));
         refuse!(
             "family",
             "`{name}` has no family `{family}`; there are {ALL_FAMILIES}, {names}"
