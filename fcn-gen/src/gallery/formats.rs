@@ -10,8 +10,8 @@ use fcn_wire::rdma_cm::{
 
 pub const GALLERY: Gallery = Gallery {
     name: "formats",
-    about: "Every message of fast congestion notification as it should be, plain and in tunnels, \
-        and what stands around them",
+    about: "Every message of fast congestion notification, well-formed, plain and in tunnels, \
+        and related messages",
     families: &[
         Family { name: "cnp", compose: cnps,
             about: "Plain CNPs over IPv4 and IPv6, after data marked CE; VLAN, MPLS and VXLAN" },
@@ -25,23 +25,23 @@ pub const GALLERY: Gallery = Gallery {
             about: "Fast CNPs in VLAN tags, MPLS, VXLAN over IPv4 and IPv6, SRv6 with and without \
                 a routing header, and raw IP" },
         Family { name: "unaware-sender", compose: unaware_sender,
-            about: "A sender that does not know the option: action bits 10 make it answer the \
+            about: "A sender that does not support the option: action bits 10 make it answer the \
                 switch with ICMPv6 Parameter Problem" },
         Family { name: "proxy-cn", compose: proxy,
             about: "Notification to the proxy node, over and about IPv4 and IPv6; the proxy \
                 address option; the translated CNP" },
         Family { name: "wan-fcn", compose: wan_fcn,
-            about: "Data between data centres in SRv6, VXLAN and SR-MPLS, the FCN about its outer \
-                flow label, the CNP made of it" },
+            about: "Data between data centres in SRv6, VXLAN and SR-MPLS, the FCN about its \
+                outer flow label, the CNP that results" },
         Family { name: "pnc", compose: pnc,
             about: "Proxy Node Capability advertised by IS-IS, OSPFv2, OSPFv3 and BGP" },
         Family { name: "rdma-cm", compose: rdma_cm,
-            about: "RDMA CM sets connections up and takes them down, plain and in tunnels: which \
-                QP belongs to which; a Fast CNP in between" },
+            about: "RDMA CM connection setup and teardown, plain and in tunnels, which pairs \
+                QPs; a Fast CNP in between" },
         Family { name: "pfc", compose: pfc_frames,
-            about: "Priority-based flow control: a class told to stop, and let go" },
+            about: "Priority-based flow control: a class paused and resumed" },
         Family { name: "cut", compose: cut,
-            about: "Packets cut by a snap length and fragments: said to be so, not called \
+            about: "Packets cut by a snap length and fragments: reported as such, not as \
                 malformed, their ICRC unchecked" },
     ],
 };
@@ -59,17 +59,17 @@ fn cnps(c: &mut Composer<'_>) {
     c.packet("The CNP: BECN, DestQP is the sender's own QP 0x11", (CNP6, SENDER_CNP));
     c.wait(50_000);
     c.packet("CNP in two VLAN tags, QP of 24 bits", (SERVICE_VLAN, VLAN, CNP4, cnp(0xABCDEF)));
-    c.packet("CNP behind an MPLS label", (mpls(100_016, 6, 62), CNP6, cnp(0xABCDEF)));
+    c.packet("CNP after an MPLS label", (mpls(100_016, 6, 62), CNP6, cnp(0xABCDEF)));
     c.packet("CNP in VXLAN", (CNP4, VXLAN, CNP6, cnp(0xABCDEF)));
     let (source, destination, options) = (RECEIVER4, SENDER4, &[0x94, 0x04, 0, 0]);
     let ip = Part::Ipv4 { source, destination, tos: NOTICE, ttl: 64, id: 0, options };
-    c.packet("CNP behind IPv4 options (Router Alert): the ICRC covers them", (ip, cnp(0xABCDEF)));
+    c.packet("CNP after IPv4 options (Router Alert): the ICRC covers them", (ip, cnp(0xABCDEF)));
 }
 
 fn fast_cnp(c: &mut Composer<'_>) {
     c.packet("RDMA WRITE to QP 0x12 meets congestion", (DATA6, data(0x200)));
-    c.packet("Fast CNP from the switch: DestQP is the receiver's QP 0x12, option 1 says at which \
-         receiver", FAST_CNP);
+    c.packet("Fast CNP from the switch: DestQP is the receiver's QP 0x12, option 1 names the \
+        receiver", FAST_CNP);
     c.packet("Fast CNP from the receiver itself: source and original destination are equal",
         (CNP6, OPTION_1, RECEIVER_CNP));
     let read = |reading| [CNP_UDP, cnp_body(0x12), Part::Icrc(Policy::Compute(reading))];
@@ -77,7 +77,7 @@ fn fast_cnp(c: &mut Composer<'_>) {
         (FAST, OPTION_1, read(Reading::Rewritten)));
     c.packet("ICRC by reading A: extension headers skipped, IPv6 header as on the wire",
         (FAST, OPTION_1, read(Reading::Skipped)));
-    c.packet("ICRC by reading C: as Linux soft-RoCE: 8 octets behind the IPv6 header taken for UDP",
+    c.packet("ICRC by reading C: as Linux soft-RoCE: 8 octets after the IPv6 header taken as UDP",
         (FAST, OPTION_1, read(Reading::SoftRoce)));
     // The option type is that of experiments (RFC 4727).
     let experimental = OptionPart::Raw(0x3E, (1, 0), &[1, 2, 3, 4]);
@@ -94,8 +94,8 @@ fn ioam_traces(c: &mut Composer<'_>) {
     let full = trace(WANTED, 0, &PATH);
     c.traced("Data with a pre-allocated trace, 3 of 3 nodes filled: here it meets congestion",
         0x300, ioam(0, &full));
-    c.fast_cnp_2("Fast CNP with option 2: node 0x301, passed last, stands first and has the \
-         deepest queue", ioam(0, &full));
+    c.fast_cnp_2("Fast CNP with option 2: node 0x301, passed last, comes first and has the \
+        deepest queue", ioam(0, &full));
     // RemainingLen says that there is room for one node more.
     let two = changed(&trace(WANTED, 0, &PATH[..2]), 3, 4);
     c.traced("Data with an incremental trace of two nodes", 0x301, ioam(1, &two));
@@ -107,7 +107,7 @@ fn ioam_traces(c: &mut Composer<'_>) {
         c.fast_cnp_2(&format!("Bit {bit} of the trace type alone, three nodes"),
             ioam(1, &trace(0x80_0000 >> bit, 0, &[PATH[0], PATH[1], SNAPSHOT])));
     }
-    c.fast_cnp_2("Wide fields, room for two nodes more",
+    c.fast_cnp_2("Wide fields, room for two more nodes",
         ioam(0, &trace(0x00_E000, 48, &PATH[2..])));
     c.fast_cnp_2("Overflow: the second node found no room",
         ioam(0, &changed(&trace(WANTED, 0, &PATH[..1]), 2, 0x24))).breaks(Rule::IoamOverflow);
@@ -137,46 +137,46 @@ fn fast_cnp_tunnels(c: &mut Composer<'_>) {
 
 /// What a sender answers that does not know the option of a Fast CNP (RFC 8200 section 4.2).
 fn unaware_sender(c: &mut Composer<'_>) {
-    c.packet("Fast CNP to a sender that does not know the option", FAST_CNP);
+    c.packet("Fast CNP to a sender that does not support the option", FAST_CNP);
     // Parameter Problem, unrecognised option; the option's type, behind the IPv6 header and two
     // octets of options header.
     let problem = Part::Icmpv6 { kind: [4, 2], rest: 42 };
     c.packet("The answer quotes the Fast CNP and points at its option type",
         (Part::v6(SENDER, SWITCH, 0), problem, Bytes(&c.octets(FAST_CNP))));
-    c.packet("What it does understand", (CNP6, SENDER_CNP));
+    c.packet("A CNP, which it supports", (CNP6, SENDER_CNP));
 }
 
 fn proxy(c: &mut Composer<'_>) {
     let (quoted6, quoted4) = (c.octets((DATA6, data(0x400))), c.octets((DATA4, data(0x400))));
     let at = [proxy_address(PROXY)];
     let informed = (DATA6, DestinationOptions(&at), data(0x400));
-    c.packet("Data that says where its proxy node is (not a notification)", informed);
-    c.packet("The congested switch tells that proxy: five-tuple, level 5, the packet that met \
-         congestion", (PROXY_CN6, proxy_cn(5, &c.octets(informed))));
-    c.packet("The proxy tells the sender what it understands: a CNP about its own QP 0x11",
+    c.packet("Data that names its proxy node (not a notification)", informed);
+    c.packet("The congested switch notifies that proxy: five-tuple, level 5, the packet that met \
+        congestion", (PROXY_CN6, proxy_cn(5, &c.octets(informed))));
+    c.packet("The proxy notifies the sender in a form that it supports: a CNP about its own QP 0x11",
         (Part::v6(PROXY, SENDER, NOTICE), SENDER_CNP));
     c.packet("Over IPv4, level 7 (highest)", (PROXY_CN4, proxy_cn(7, &quoted4)));
-    c.packet("An IPv4 flow told over IPv6: the family is read from the quoted packet",
+    c.packet("An IPv4 flow notified over IPv6: the family is read from the quoted packet",
         (PROXY_CN6, proxy_cn(7, &quoted4)));
-    c.packet("An IPv6 flow told over IPv4", (PROXY_CN4, proxy_cn(2, &quoted6)));
+    c.packet("An IPv6 flow notified over IPv4", (PROXY_CN4, proxy_cn(2, &quoted6)));
     let [udp, bth, _, icrc] = data(0x401);
     let long = [udp, bth, Bytes(&[0x5A; 1400]), icrc];
     c.packet("A long packet: as much of it as fits into 1280 octets, level 0 (lowest)",
         (PROXY_CN6, proxy_cn(0, &c.octets((DATA6, long))[..1192])));
-    c.packet("And into 576 octets over IPv4",
+    c.packet("The same over IPv4: as much as fits into 576 octets",
         (PROXY_CN4, proxy_cn(1, &c.octets((DATA4, long))[..532])));
-    c.packet("Less of the packet than would fit: allowed, worth a note",
+    c.packet("Less of the packet than fits: allowed, reported as a note",
         (PROXY_CN6, proxy_cn(3, &quoted6[..60]))).breaks(Rule::ProxyCnInvokingShort);
     c.packet("In a VLAN tag and SRv6", (VLAN, TO_INGRESS, PROXY_CN6, proxy_cn(3, &quoted6)));
 }
 
 fn wan_fcn(c: &mut Composer<'_>) {
     let data = (DATA6, data(0x500));
-    c.packet("Data in SRv6; the outer flow label 0xabcde stands for the flow",
+    c.packet("Data in SRv6; the outer flow label 0xabcde identifies the flow",
         (outer(INGRESS, SWITCH, DATA), SEGMENTS_TO_EGRESS, data));
-    c.packet("The congested P node tells the ingress PE: flow label 0xabcde, level 6",
+    c.packet("The congested P node notifies the ingress PE: flow label 0xabcde, level 6",
         (FCN, fcn(6)));
-    c.packet("The ingress PE tells the sender in a standard CNP about its own QP 0x11",
+    c.packet("The ingress PE notifies the sender with a standard CNP about its own QP 0x11",
         (CNP6, SENDER_CNP));
     c.packet("Level not used (0), flow label not copied",
         (Part::v6(SWITCH, INGRESS, NOTICE), FCN_UDP, fcn(0)));
@@ -186,11 +186,11 @@ fn wan_fcn(c: &mut Composer<'_>) {
         (outer(INGRESS, EGRESS, CE), data));
     c.packet("Data in SR-MPLS without entropy", (SEGMENT_1, SEGMENT_2, data));
     c.packet("Data in SR-MPLS with entropy at the bottom (RFC 6790): indicator 7, then the label \
-         0xabcde that stands for the flow", (SEGMENT_1, SEGMENT_2, ENTROPY, data));
-    c.packet("The FCN about the entropy label 0xabcde, behind an MPLS label, level 7 (highest)",
+        0xabcde that identifies the flow", (SEGMENT_1, SEGMENT_2, ENTROPY, data));
+    c.packet("The FCN about the entropy label 0xabcde, after an MPLS label, level 7 (highest)",
         (SEGMENT_2, FCN, fcn(7)));
-    c.packet("Data in SR-MPLS with the entropy label behind each segment (RFC 8662 section 7): \
-         for nodes that read few labels", (SEGMENT_1, ENTROPY, SEGMENT_2, ENTROPY, data));
+    c.packet("Data in SR-MPLS with the entropy label after each segment (RFC 8662 section 7): \
+        for nodes that read few labels", (SEGMENT_1, ENTROPY, SEGMENT_2, ENTROPY, data));
     c.packet("Data in SR-MPLS with entropy, in a VLAN tag",
         (VLAN, SEGMENT_1, SEGMENT_2, ENTROPY, data));
 }
@@ -232,8 +232,8 @@ fn rdma_cm(c: &mut Composer<'_>) {
     c.packet("ConnectReply: the receiver's QP is 0x12", (CM_BACK, send(0, &reply)));
     c.packet("ReadyToUse", (CM_THERE, send(1, &ready)));
     c.packet("Data to QP 0x12", (DATA6, data(0x100)));
-    c.packet("A Fast CNP about QP 0x12 at the receiver: the exchange says that the sender's own \
-         QP is 0x11", FAST_CNP);
+    c.packet("A Fast CNP about QP 0x12 at the receiver: the exchange shows that the sender's own \
+        QP is 0x11", FAST_CNP);
     c.packet("DisconnectRequest", (CM_THERE, send(2, &release)));
     c.packet("DisconnectReply", (CM_BACK, send(1, &released)));
     let srv6 = "SRv6 with a segment routing header";
@@ -292,8 +292,8 @@ fn pfc_frames(c: &mut Composer<'_>) {
 }
 
 fn cut(c: &mut Composer<'_>) {
-    c.packet("Fast CNP cut in its CNP: the option is all there", FAST_CNP).cut(96);
-    c.packet("Cut behind the UDP header", FAST_CNP).cut(86);
+    c.packet("Fast CNP cut in its CNP: the option is complete", FAST_CNP).cut(96);
+    c.packet("Cut after the UDP header", FAST_CNP).cut(86);
     c.packet("Cut in the option", FAST_CNP).cut(64);
     c.packet("Cut in the IPv6 header", FAST_CNP).cut(40);
     c.packet("Data cut in its payload", (Part::v6(SWITCH, SENDER, DATA), data(0x600))).cut(100);

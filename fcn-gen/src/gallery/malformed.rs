@@ -10,7 +10,7 @@ use fcn_wire::pnc::bgp::{AFI_IPV4, NhcRepr, SAFI_UNICAST};
 
 pub const GALLERY: Gallery = Gallery {
     name: "malformed",
-    about: "Every defect that a rule names, a packet each, between good packets",
+    about: "One packet for each defect that a rule names, between good packets",
     families: &[
         Family { name: "cnp", compose: cnps,
             about: "CNPs and RoCEv2 packets that break a rule each" },
@@ -60,13 +60,13 @@ fn cnps(c: &mut Composer<'_>) {
     let middle = bth(Opcode::RC_WRITE_MIDDLE, 0x12, 0x6FF);
     c.packet("ICRC of a data packet wrong", (DATA6, DATA_UDP, middle, PAYLOAD, wrong))
         .breaks(Rule::RoceIcrcBad);
-    c.packet("A good one behind them", good);
+    c.packet("A good one after them", good);
 }
 
 fn fast_cnp(c: &mut Composer<'_>) {
     let (code_1, code_2) = (c.profile.fast_cnp_option1, c.profile.fast_cnp_option2);
     let (one, full) = (option_1(RECEIVER), trace(WANTED, 0, &PATH));
-    c.packet("Opt Data Len 15: the address is not whole", FAST_CNP).change(57, [0x0F])
+    c.packet("Opt Data Len 15: the address is incomplete", FAST_CNP).change(57, [0x0F])
         .change(73, [0x00]).breaks(Rule::FastCnpLength1);
     c.packet("Opt Data Len 20", FAST_CNP).change(57, [20]).breaks(Rule::FastCnpLength1);
     c.packet("Opt Data Len 0", FAST_CNP).change(57, [0; 17]).breaks(Rule::FastCnpLength1);
@@ -113,13 +113,13 @@ fn fast_cnp(c: &mut Composer<'_>) {
         .breaks(Rule::FastCnpNotCnp);
     c.packet("In front of nothing", (FAST, OPTION_1, carried(next_header::NONE, &[])))
         .breaks(Rule::FastCnpNotCnp);
-    c.packet("The CNP behind it has BECN 0", FAST_CNP).change(90, [0x00]).breaks(Rule::CnpBecn);
+    c.packet("The CNP after it has BECN 0", FAST_CNP).change(90, [0x00]).breaks(Rule::CnpBecn);
     let body = c.octets(cnp_body(0x12));
-    c.packet("The CNP behind it is 4 octets short",
+    c.packet("The CNP after it is 4 octets short",
         (FAST, OPTION_1, CNP_UDP, Bytes(&body[..24]), ICRC)).breaks(Rule::CnpMalformed);
     let wrong = [CNP_UDP, cnp_body(0x12), Part::Icrc(Policy::Corrupt)];
     c.packet("ICRC wrong by every reading", (FAST, OPTION_1, wrong)).breaks(Rule::RoceIcrcBad);
-    c.packet("A good one behind them", FAST_CNP);
+    c.packet("A good one after them", FAST_CNP);
 }
 
 fn ioam_traces(c: &mut Composer<'_>) {
@@ -132,7 +132,7 @@ fn ioam_traces(c: &mut Composer<'_>) {
         .breaks(Rule::IoamNodeLen);
     c.fast_cnp_2("NodeLen 31", good).change(64, [31 << 3]).breaks(Rule::IoamNodeLen);
     c.fast_cnp_2("RemainingLen 127", good).change(65, [127]).breaks(Rule::IoamRemaining);
-    c.fast_cnp_2("RemainingLen 4 of 5: the list is no whole number of nodes", good).change(65, [4])
+    c.fast_cnp_2("RemainingLen 4 of 5: the list is not a whole number of nodes", good).change(65, [4])
         .breaks(Rule::IoamRagged);
     c.fast_cnp_2("The last node cut off", ioam(0, &room[..72])).breaks(Rule::IoamRagged);
     c.fast_cnp_2("An opaque snapshot of 1020 octets that are not there",
@@ -140,14 +140,14 @@ fn ioam_traces(c: &mut Composer<'_>) {
     c.fast_cnp_2("The reserved octet is not 0", good).change(69, [1]).breaks(Rule::IoamReserved);
     c.fast_cnp_2("Trace type bit 23, which is reserved", good).change(68, [1])
         .breaks(Rule::IoamReservedBit);
-    c.fast_cnp_2("The undefined flag: worth a note", good).change(65, [0x85])
+    c.fast_cnp_2("The undefined flag: reported as a note", good).change(65, [0x85])
         .breaks(Rule::IoamFlag);
-    c.fast_cnp_2("Undefined bit 12 of the trace type: 4 octets that nobody knows",
+    c.fast_cnp_2("Undefined bit 12 of the trace type: 4 octets of unknown meaning",
         ioam(1, &trace(WANTED | 0x800, 0, &PATH))).breaks(Rule::IoamUndefined);
-    c.fast_cnp_2("Overflow: the congested node, passed last, found no room; worth a note",
+    c.fast_cnp_2("Overflow: the congested node, passed last, found no room; reported as a note",
         ioam(0, &changed(&trace(WANTED, 0, &PATH[..2]), 2, 0x24))).breaks(Rule::IoamOverflow);
     c.fast_cnp_2("Shorter than its header", ioam(0, &room[..6])).breaks(Rule::IoamMalformed);
-    c.fast_cnp_2("Direct export, which is no trace", ioam(4, &room)).breaks(Rule::FastCnpIoamType);
+    c.fast_cnp_2("Direct export, which is not a trace", ioam(4, &room)).breaks(Rule::FastCnpIoamType);
     let reserved = |reserved| IoamOption { reserved, ..good };
     c.fast_cnp_2("The reserved octet of option 2 is not 0", reserved(9))
         .breaks(Rule::FastCnpReserved);
@@ -176,11 +176,11 @@ fn proxy(c: &mut Composer<'_>) {
         c.packet(comment, (PROXY_CN4, Bytes(&message))).breaks(rule);
     }
     let message = changed(&octets4, 16, 0x15);
-    c.packet("What is quoted is no IP packet", (PROXY_CN4, Bytes(&message)))
+    c.packet("The quoted packet is not an IP packet", (PROXY_CN4, Bytes(&message)))
         .breaks(Rule::ProxyCnFamily).breaks(Rule::ProxyCnTuple);
     c.packet("No invoking packet", (PROXY_CN4, Bytes(&octets4[..16])))
         .breaks(Rule::ProxyCnInvokingNone);
-    c.packet("Less of the invoking packet than would fit: worth a note",
+    c.packet("Less of the invoking packet than fits: reported as a note",
         (PROXY_CN4, Bytes(&octets4[..44]))).breaks(Rule::ProxyCnInvokingShort);
     c.packet("Too short for its five-tuple", (PROXY_CN4, Bytes(&octets4[..15])))
         .breaks(Rule::ProxyCnMalformed);
@@ -227,7 +227,7 @@ fn wan_fcn(c: &mut Composer<'_>) {
 fn pnc(c: &mut Composer<'_>) {
     let (level_1, level_2) = ((Level::L1, 0x15), (Level::L2, 0x15));
     let set = &[0x20, 0, 0, 0];
-    c.lsp("IS-IS: PNC at a prefix that is no host", level_2, &[plain(network(PROXY4, 24), &[1])])
+    c.lsp("IS-IS: PNC at a prefix that is not a host", level_2, &[plain(network(PROXY4, 24), &[1])])
         .breaks(Rule::PncNotHost);
     c.lsp("IS-IS: empty flags", level_2, &[plain(host(PROXY4), &[])]).breaks(Rule::PncFlagsLength);
     c.lsp("IS-IS: PDU length 65535", level_2, &[plain(host(PROXY4), &[1])]).change(25, [0xFF, 0xFF])
@@ -235,15 +235,15 @@ fn pnc(c: &mut Composer<'_>) {
     let proxy4 = (INTRA_AREA, host(PROXY4));
     c.ospf2("OSPFv2: flags of 3 octets", (15, 0), proxy4, &[0x20, 0, 0])
         .breaks(Rule::PncFlagsLength);
-    c.ospf2("OSPFv2: flags of 8 octets, of which the bits set need 4", (15, 0), proxy4,
+    c.ospf2("OSPFv2: flags of 8 octets, although the bits set need only 4", (15, 0), proxy4,
         &[0x20, 0, 0, 0, 0, 0, 0, 0]).breaks(Rule::PncFlagsExcess);
     let subnet = (INTRA_AREA, network(PROXY4, 24));
-    c.ospf2("OSPFv2: PNC at a prefix that is no host", (15, 0), subnet, set)
+    c.ospf2("OSPFv2: PNC at a prefix that is not a host", (15, 0), subnet, set)
         .breaks(Rule::PncNotHost);
     let proxy6 = (LsaKind::IntraAreaPrefix, host(PROXY));
     c.ospf3("OSPFv3: flags of 2 octets", (15, 0), proxy6, &[0x20, 0]).breaks(Rule::PncFlagsLength);
     let subnet = (LsaKind::IntraAreaPrefix, network(PROXY, 64));
-    c.ospf3("OSPFv3: PNC at a prefix that is no host", (15, 0), subnet, set)
+    c.ospf3("OSPFv3: PNC at a prefix that is not a host", (15, 0), subnet, set)
         .breaks(Rule::PncNotHost);
     // PNC that a router does not keep on the way to another level or area. No packet alone shows
     // it; those of other frames are told apart by their prefixes.
