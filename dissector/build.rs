@@ -97,7 +97,7 @@ fn main() {
             stop(&format!(
                 "Wireshark's development files are not usable here.\n\
                  On Debian: apt-get install libwireshark-dev libwsutil-dev libwiretap-dev libglib2.0-dev\n\
-                 (wireshark.pc needs glib's, which Debian's package does not ask for)\n\n{e}"
+                 (wireshark.pc needs glib's, which Debian's package does not require)\n\n{e}"
             ))
         });
     let mut numbers = wireshark.version.split('.').map(|n| n.parse::<u32>().ok());
@@ -108,7 +108,7 @@ fn main() {
     let names = KNOWN.map(|(major, minor)| format!("{major}.{minor}"));
     if !KNOWN.contains(&version) {
         println!(
-            "cargo:warning=the plugin was never tested with Wireshark {}, only with {}",
+            "cargo:warning=the plugin is not tested with Wireshark {}, only with {}",
             wireshark.version,
             names.join(", ")
         );
@@ -168,7 +168,7 @@ fn main() {
         Ok(Err(e)) => stop(&format!("cannot read Wireshark's headers: {e}")),
         Err(_) => stop(
             "bindgen needs libclang.\nOn Debian: apt-get install libclang-dev\n\
-             (or point LIBCLANG_PATH at the folder that holds libclang.so)",
+             (or set LIBCLANG_PATH to the folder with libclang.so)",
         ),
     }
 }

@@ -5,10 +5,8 @@
 //! understood.
 #![forbid(unsafe_code)]
 
-use fcn_wire::ipv6_ext::ExtHeaders;
+use fcn_wire::ipv6_ext::{ExtHeaders, next_header};
 
-/// Protocol number of UDP.
-const UDP: u8 = 17;
 /// Maximum distance back to an IPv6 header, in octets: extension headers are seldom longer than a
 /// few hundred octets.
 const MAX_DISTANCE: usize = 4096;
@@ -36,7 +34,8 @@ fn ipv4(bytes: &[u8], place: usize, source: &[u8]) -> Option<usize> {
     (5..=15u8).find_map(|words| {
         let start = place.checked_sub(usize::from(words) * 4)?;
         let header = bytes.get(start..place)?;
-        let fits = header[0] == 0x40 | words && header[9] == UDP && &header[12..16] == source;
+        let fits =
+            header[0] == 0x40 | words && header[9] == next_header::UDP && &header[12..16] == source;
         fits.then_some(start)
     })
 }
@@ -59,10 +58,10 @@ fn ipv6(bytes: &[u8], place: usize, kind: HeaderKind, source: &[u8]) -> Option<u
                 HeaderKind::Udp => {
                     // If a header runs past the capture, the chain ends before it reaches `place`.
                     chain.by_ref().for_each(drop);
-                    chain.upper_start() == inside && chain.upper_protocol() == UDP
+                    chain.upper_start() == inside && chain.upper_protocol() == next_header::UDP
                 }
                 HeaderKind::ExtensionHeader => {
-                    inside == 40 && packet[6] != UDP
+                    inside == 40 && packet[6] != next_header::UDP
                         || chain.flatten().any(|header| {
                             header.start == inside || header.start + header.len == inside
                         })

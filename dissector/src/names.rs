@@ -243,7 +243,7 @@ fields! {
     NodeEgress = FastCnp, "fastcnp.node.egress_if", "Egress interface", Kind::Dec(16);
     NodeSeconds = FastCnp, "fastcnp.node.timestamp_seconds", "Timestamp seconds", Kind::Dec(32);
     NodeFraction = FastCnp, "fastcnp.node.timestamp_fraction", "Timestamp fraction", Kind::Dec(32);
-    NodeDelay = FastCnp, "fastcnp.node.transit_delay", "Transit delay (nanoseconds; top bit: more)", Kind::Dec(32);
+    NodeDelay = FastCnp, "fastcnp.node.transit_delay", "Transit delay (nanoseconds; top bit: overflow)", Kind::Dec(32);
     NodeData = FastCnp, "fastcnp.node.namespace_data", "Namespace data", Kind::Hex(32);
     NodeQueue = FastCnp, "fastcnp.node.queue_depth", "Queue depth", Kind::Dec(32);
     NodeComplement = FastCnp, "fastcnp.node.checksum_complement", "Checksum complement", Kind::Hex(32);
@@ -279,20 +279,20 @@ fields! {
     WanFlowLabel = WanFcn, "wanfcn.flow_label", "Flow label of the outer IPv6 header", Kind::Hex(32), mask 0xFFFF_F000;
     WanLevel = WanFcn, "wanfcn.level", "Congestion level (1 lowest, 7 highest)", Kind::Dec(32), mask 0x0E00;
     WanReserved = WanFcn, "wanfcn.reserved", "Reserved", Kind::Hex(32), mask 0x01FF;
-    WanExtra = WanFcn, "wanfcn.extra", "Octets behind the message", Kind::Bytes;
+    WanExtra = WanFcn, "wanfcn.extra", "Octets after the message", Kind::Bytes;
 
     FcnKind = Fcn, "fcn.kind", "Kind", Kind::Text;
     FcnKindName = Fcn, "fcn.kind.name", "Kind (name)", Kind::Text;
     FcnNotifierRole = Fcn, "fcn.notifier_role", "Role of the notifier's address", Kind::Text;
-    FcnMadeBy = Fcn, "fcn.made_by", "Made by, inferred", Kind::Text;
-    FcnMadeByEvidence = Fcn, "fcn.made_by_evidence", "Evidence of the maker", Kind::Text;
+    FcnMadeBy = Fcn, "fcn.made_by", "Sent by (inferred)", Kind::Text;
+    FcnMadeByEvidence = Fcn, "fcn.made_by_evidence", "Evidence for who sent it", Kind::Text;
     FcnNotifier4 = Fcn, "fcn.notifier_ipv4", "Notifier", Kind::Ipv4;
     FcnNotifier6 = Fcn, "fcn.notifier_ipv6", "Notifier", Kind::Ipv6;
     FcnSender4 = Fcn, "fcn.sender_ipv4", "Sender", Kind::Ipv4;
     FcnSender6 = Fcn, "fcn.sender_ipv6", "Sender", Kind::Ipv6;
     FcnQp = Fcn, "fcn.qp", "QP in the notification", Kind::Hex(24);
-    FcnQpSide = Fcn, "fcn.qp_side", "Whose QP (sender or receiver)", Kind::Text;
-    FcnEnd = Fcn, "fcn.end", "End of the connection (address and QP)", Kind::Text;
+    FcnQpSide = Fcn, "fcn.qp_side", "Owner of the QP (sender or receiver)", Kind::Text;
+    FcnEnd = Fcn, "fcn.end", "Connection endpoint (address and QP)", Kind::Text;
     FcnEndSender = Fcn, "fcn.end.sender", "Sender (address and QP)", Kind::Text;
     FcnEndOther = Fcn, "fcn.end.other", "Receiver or notifier (address and QP)", Kind::Text;
     FcnLevel = Fcn, "fcn.level", "Congestion level", Kind::Dec(8);
@@ -303,17 +303,17 @@ fields! {
     FcnVlanPriority = Fcn, "fcn.vlan_priority", "VLAN priority", Kind::Dec(8);
     FcnDataDscp = Fcn, "fcn.data_dscp", "DSCP of the flow's data", Kind::Dec(8);
     FcnDataVlanPriority = Fcn, "fcn.data_vlan_priority", "VLAN priority of the flow's data", Kind::Dec(8);
-    FcnClass = Fcn, "fcn.class", "Traffic class, compared with the data's", Kind::Text;
+    FcnClass = Fcn, "fcn.class", "Traffic class relative to the data's", Kind::Text;
     FcnSenderQp = Fcn, "fcn.sender_qp", "QP at the sender", Kind::Hex(24);
     FcnSenderQpFrom = Fcn, "fcn.sender_qp_from", "QP at the sender known from", Kind::Text;
     FcnReceiverQp = Fcn, "fcn.receiver_qp", "QP at the receiver", Kind::Hex(24);
     FcnReceiverQpFrom = Fcn, "fcn.receiver_qp_from", "QP at the receiver known from", Kind::Text;
-    FcnGap = Fcn, "fcn.gap", "Gap since the previous notification (same kind, same QP)", Kind::Span;
+    FcnGap = Fcn, "fcn.gap", "Time since the previous notification (same kind, same QP)", Kind::Span;
     FcnData = Fcn, "fcn.data_frame", "Data frame", Kind::Frame(Link::Cause);
     FcnDataDelay = Fcn, "fcn.data_delay", "Time since the data frame", Kind::Span;
-    FcnMarked = Fcn, "fcn.marked_frame", "Last CE mark before it, in frame", Kind::Frame(Link::Cause);
+    FcnMarked = Fcn, "fcn.marked_frame", "Last CE mark before it in frame", Kind::Frame(Link::Cause);
     FcnMarkedDelay = Fcn, "fcn.marked_delay", "Time since the CE mark", Kind::Span;
-    FcnTranslates = Fcn, "fcn.translates", "Translated notification, in frame", Kind::Frame(Link::Cause);
+    FcnTranslates = Fcn, "fcn.translates", "Translates the notification in frame", Kind::Frame(Link::Cause);
     FcnMayTranslate = Fcn, "fcn.may_translate", "May translate the notification in frame", Kind::Frame(Link::Cause);
     FcnTranslationDelay = Fcn, "fcn.translation_delay", "Translation delay", Kind::Span;
     FcnTranslatedBy = Fcn, "fcn.translated_by", "Translated to a CNP in frame", Kind::Frame(Link::Effect);
@@ -324,7 +324,7 @@ fields! {
     FcnRateAfter = Fcn, "fcn.rate_after", "Data rate after (bit/s)", Kind::Dec(64);
     FcnVerdict = Fcn, "fcn.verdict", "Verdict on the sender", Kind::Text;
     FcnEvidence = Fcn, "fcn.evidence", "Evidence for the verdict", Kind::Text;
-    FcnAdvice = Fcn, "fcn.advice", "What would help to tell", Kind::Text;
+    FcnAdvice = Fcn, "fcn.advice", "Advice for a clear verdict", Kind::Text;
     FcnMeasured = Fcn, "fcn.measured", "Notifications measured for the verdict", Kind::Dec(32);
 
     PncCapable = Pnc, "pnc.capable", "Proxy node capable", Kind::Flag(0);
@@ -576,7 +576,7 @@ mod tests {
     fn page() -> String {
         let mut text = String::from(
             "# Fields for display filters\n\n\
-             Made from the plugin's lists (`dissector/src/names.rs`, `crates/wire/src/finding.rs`); a test holds it to them, and \
+             Made from the plugin's lists (`dissector/src/names.rs`, `crates/wire/src/rules/finding.rs`); a test holds it to them, and \
              `cargo xtask docs` writes it anew. What the fields of `fcn` rest on is in [wireshark.md](wireshark.md).\n",
         );
         for protocol in P::ALL {

@@ -643,11 +643,11 @@ fn preferences_out_of_range_are_refused_with_a_message() {
         ),
         (
             "fcn.rate_window:0",
-            "\"rate_window\": 0 is refused: 1 to 1000000 microseconds",
+            "\"rate_window\": 0 is out of range: 1 to 1000000 microseconds",
         ),
         (
             "fcn.rate_window:1000001",
-            "\"rate_window\": 1000001 is refused",
+            "\"rate_window\": 1000001 is out of range",
         ),
     ] {
         let (shown, stderr) = run(preference);
@@ -678,12 +678,12 @@ fn ports_of_other_protocols_are_refused_and_stay_theirs() {
         ),
         (
             "proxycn.udp.port:4789",
-            "proxycn.udp.port: proxy_cn_port = 4789 is refused: VXLAN has",
+            "proxycn.udp.port: proxy_cn_port = 4789 is refused: VXLAN uses",
             [(proxy, "proxycn"), (vxlan, "vxlan")],
         ),
         (
             "wanfcn.udp.port:0",
-            "wanfcn.udp.port: wan_fcn_port = 0 is refused: 0 is no port",
+            "wanfcn.udp.port: wan_fcn_port = 0 is refused: 0 is not a port",
             [(wan, "wanfcn"), (proxy, "proxycn")],
         ),
         (

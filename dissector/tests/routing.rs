@@ -231,7 +231,7 @@ fn all_display_modes_agree_about_prefixes() {
         let tree = decode(&tshark, &path, &["-V"]);
         assert_eq!(named(tree, "[Proxy node capable: "), count, "{name}");
         let experts = decode(&tshark, &path, &["-q", "-z", "expert"]);
-        let broken = experts.contains("PNC is set on a prefix that is not a host's");
+        let broken = experts.contains("PNC is set on a prefix that is not a host prefix");
         assert_eq!(broken, name == "malformed-pnc", "{experts}");
     }
 }

@@ -111,13 +111,13 @@ const CHECK_EXAMPLES: &str = "\
 Examples:
   fcn-gen check congestion-point --dry-run                                     # the tests, and what would be sent
   fcn-gen check congestion-point --iface eth1 --iface eth2 -o report           # report.json, junit.xml, packets.pcapng
-  fcn-gen check congestion-point --iface eth1 --iface eth2 --off               # as it was delivered: all has to be off
+  fcn-gen check congestion-point --iface eth1 --iface eth2 --off               # in its default configuration: all must be off
   fcn-gen check receiver --iface eth1 --only cnp
   fcn-gen check sender --iface eth1 --set flows=4
   fcn-gen check proxy --iface up=spine1 --iface a=s1 --iface b=s2 --set mtu=1024 --speed 0.01
   fcn-gen check ingress-pe --node pe1 --iface in=leaf1 --iface out=p1 --set mtu=1024 --speed 0.01
 
-Exit codes: 0 all that was tested is passed, 1 nothing could be tested or the check failed, 2 wrong options, 4 a test is failed,
+Exit codes: 0 all tests that ran passed, 1 nothing could be tested or the check failed, 2 wrong options, 4 a test failed,
 130 interrupted.";
 
 /// Options of `list`.

@@ -68,9 +68,9 @@ fn write(options: cli::Write, console: &mut Console<'_>) -> Result {
     let files = [Some(options.output.as_path()), options.truth.as_deref()];
     options.replacing.check(files)?;
     if to_stdout && console.out_is_terminal {
-        return Err(Failure::usage("will not write a capture to a terminal")
+        return Err(Failure::usage("refusing to write a capture to a terminal")
             .and("standard output")
-            .and("redirect it into a file or a program, or name a file with -o"));
+            .and("redirect it to a file or a program, or specify a file with -o"));
     }
     let request = Request {
         source: Source::named(&options.scenario_args.scenario),

@@ -48,7 +48,7 @@ impl Mirroring {
         let known = Encapsulation::ALL.into_iter().find(|one| one.id() == text);
         known.map(Self::Copies).ok_or_else(|| {
             let names = Encapsulation::ALL.map(Encapsulation::id).join(", ");
-            format!("there is none of that name; there are: {names}, sflow, sflow:N")
+            format!("unknown format; expected one of {names}, sflow, sflow:N")
         })
     }
 }

@@ -73,7 +73,7 @@ mod tests {
             Pending::create(folder.path())
                 .unwrap_err()
                 .to_string()
-                .contains("name a file in it")
+                .contains("specify a file in it")
         );
         assert!(names(folder.path()).is_empty());
     }

@@ -68,9 +68,9 @@ pub fn write(
     let began = Instant::now();
     let scenario = load(request)?;
     if matches!(scenario.play, Play::Stress(_)) {
-        return Err(Failure::usage("a stress has no end")
+        return Err(Failure::usage("a stress scenario has no end")
             .and(&scenario.name)
-            .and("say how much of it: fcn-gen run NAME -o FILE --count N"));
+            .and("set a number of packets: fcn-gen run NAME -o FILE --count N"));
     }
     let path = match &output {
         Output::File(path) => Some(path.clone()),
@@ -137,7 +137,7 @@ pub(crate) fn load(request: &Request) -> Result<Scenario> {
         }
         return Err(Failure::usage("a gallery has no seed")
             .and(scenario.name)
-            .and("leave --seed out: nothing in it is left to chance"));
+            .and("omit --seed: nothing in a gallery is random"));
     }
     let changes = [
         request.seed.map(|seed| format!("seed={seed}")),
@@ -154,9 +154,9 @@ pub(crate) fn check_truth(truth: Option<&Path>, capture: Option<&Path>) -> Resul
     no_stdout("--truth", truth)?;
     match capture {
         Some(capture) if same_file(capture, truth) => {
-            Err(Failure::usage("capture and truth are to go into one file")
+            Err(Failure::usage("capture and truth name the same file")
                 .and(truth.display().to_string())
-                .and("name two"))
+                .and("name two files"))
         }
         _ => Ok(()),
     }

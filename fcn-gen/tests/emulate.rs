@@ -170,7 +170,7 @@ fn sender_without_receiver_fails_with_a_reason() {
     assert_eq!(code, Some(1), "{report:#}");
     assert_eq!(report["ended"], "the time was up");
     let receiver = line.start("receiver", "--duration 300ms");
-    assert_eq!(receiver.end().1, Some(1), "no frame came in");
+    assert_eq!(receiver.end().1, Some(1), "no frame was received");
     line.leaves_nothing();
 }
 

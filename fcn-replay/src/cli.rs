@@ -78,7 +78,7 @@ pub struct Second {
     /// Send one direction on this second interface
     #[arg(long, value_name = "IF", requires_all = ["iface", "split"], conflicts_with = "output")]
     pub iface2: Option<String>,
-    /// Frames that leave by --iface: first-seen (those of the host that sends first in each
+    /// Frames to send on --iface: first-seen (those of the host that sends first in each
     /// conversation), prefixes of source addresses (10.0.0.0/8,fd00::/8), or interface (those
     /// captured on the capture's first interface)
     #[arg(long, value_name = "HOW", value_parser = Sides::read, requires = "iface2")]
@@ -95,7 +95,7 @@ pub struct Timing {
     /// At a rate over all queues: 100kpps, 2.5Gbps (layer 2), 10Gbps-l1 (layer 1)
     #[arg(long, value_name = "RATE", value_parser = quantity::rate, group = "pace")]
     pub rate: Option<Rate>,
-    /// As fast as the link takes them
+    /// As fast as the link accepts them
     #[arg(long, group = "pace")]
     pub top: bool,
     /// Shorten longer gaps between frames to this
@@ -144,7 +144,7 @@ pub struct Selecting {
     /// Only frames with these numbers, from 1: 1-100,205,300-
     #[arg(long, value_name = "LIST", value_parser = Numbers::read)]
     pub frames: Option<Numbers>,
-    /// Also send pause frames (PFC) on the interface, although they may stop the link
+    /// Also send pause frames (PFC) on the interface; they may stop the link
     #[arg(long, conflicts_with = "output")]
     pub send_pause: bool,
 }
@@ -153,7 +153,7 @@ pub struct Selecting {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Memory")]
 pub struct Memory {
-    /// Read the capture into memory before the first frame leaves
+    /// Read the capture into memory before sending the first frame
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub preload: Preload,
     /// Memory for frames, such as 500MB or 2GiB [default: a quarter of the machine's]

@@ -77,7 +77,7 @@ fn as_text(cli: &Cli, pipeline: &Pipeline, rows: &[Row], outcome: &Outcome) -> S
         head.push("seen at");
     }
     if jobs {
-        head.push("leaves by");
+        head.push("sent on");
     }
     head.push("what");
     table.set_header(head);
@@ -117,7 +117,7 @@ fn as_text(cli: &Cli, pipeline: &Pipeline, rows: &[Row], outcome: &Outcome) -> S
     lines.push(("to send", outcome.in_short()));
     lines.push(("timing", plan::say_timing(cli)));
     if let Some(seconds) = seconds(pipeline) {
-        let mut what = format!("{seconds:.9} s a loop");
+        let mut what = format!("{seconds:.9} s per loop");
         // At a rate, a loop lasts to the end of the last frame's share of time; otherwise to its
         // last frame.
         let frames = match pipeline.by() {
@@ -143,7 +143,7 @@ fn as_text(cli: &Cli, pipeline: &Pipeline, rows: &[Row], outcome: &Outcome) -> S
     if cli.link.iface.is_none() {
         lines.push((
             "length",
-            "not checked against an MTU (give --iface)".to_owned(),
+            "not checked against an MTU (needs --iface)".to_owned(),
         ));
     }
     for (name, what) in lines {

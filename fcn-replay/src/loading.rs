@@ -31,7 +31,7 @@ pub fn load(pipeline: &mut Pipeline, limit: u64, stop: &AtomicBool) -> Result<Op
     let mut frames = 0;
     for step in (0..STOP_CHECK_INTERVAL).cycle() {
         if step == 0 && stop.load(Ordering::Relaxed) {
-            return Err(Failure::interrupted("nothing had been sent"));
+            return Err(Failure::interrupted("nothing was sent"));
         }
         let more = pipeline.step(|frame| {
             memory += (frame.octets.len() + Batch::OVERHEAD) as u64;

@@ -56,7 +56,7 @@ impl Reason {
             Self::Filter => "not matching the filter",
             Self::Cut => "cut by the capture",
             Self::LinkType => "of a link type that Ethernet cannot carry",
-            Self::NoEthernet => "without an Ethernet header (give --dst-mac)",
+            Self::NoEthernet => "without an Ethernet header (needs --dst-mac)",
             Self::Short => "shorter than an Ethernet header",
             Self::Long => "longer than the interface sends",
             Self::Pause => "that would pause the link (--send-pause sends them)",
@@ -117,12 +117,12 @@ impl Tally {
             let count = grouped(self.went_back);
             lines.push((
                 "times",
-                format!("{count} went back and were held at the latest one"),
+                format!("{count} went back and were raised to the latest before them"),
             ));
         }
         if self.unstamped > 0 {
             let count = counted(self.unstamped, "frame");
-            lines.push(("times", format!("none in {count}")));
+            lines.push(("times", format!("missing in {count}")));
         }
         lines
     }

@@ -45,7 +45,7 @@ impl Outcome {
         );
         if let Some(unopened @ 1..) = self.unopened {
             let frames = counted(unopened, "frame");
-            lines.push(("warning", format!("{frames} may keep addresses: without an IP header, or with an option, message or payload that is not opened")));
+            lines.push(("warning", format!("{frames} may keep addresses: without an IP header, or with an option, message or payload that is not parsed")));
         }
         if let Some(cut) = &self.cut {
             lines.push(("warning", cut.clone()));

@@ -36,19 +36,19 @@ pub(crate) fn check(cli: &Cli) -> Result {
     ];
     if let Some((option, _)) = idle.iter().find(|(_, given)| once && *given) {
         return Err(Failure::usage(*option)
-            .and("the capture is sent once")
-            .and("say how often with --loops, or leave it out"));
+            .and("the capture is sent only once")
+            .and("set --loops, or omit it"));
     }
     if cli.link.output.is_some() && cli.second.split.is_some() {
         return Err(Failure::usage("--split")
-            .and("a file takes both directions")
-            .and("leave it out, or choose frames with --filter or --interface"));
+            .and("a file receives both directions")
+            .and("omit it, or select frames with --filter or --interface"));
     }
     if cli.link.output.is_some() && cli.timing.top {
         refuse_duration(cli, "with --top, all frames of a file are due at once")?;
     }
     if cli.loops.forever && cli.limits.duration.is_none() {
-        refuse_endless(&cli.link, "give --loops in its place, or a --duration, too")?;
+        refuse_endless(&cli.link, "use --loops instead, or add --duration")?;
     }
     Ok(())
 }
@@ -60,7 +60,7 @@ pub(crate) fn refuse_duration(cli: &Cli, why: &str) -> Result {
     }
     Err(Failure::usage("--duration")
         .and(why)
-        .and("say how many with --count, or how fast with --rate"))
+        .and("set --count, or a rate with --rate"))
 }
 
 /// Returns the targets of frames, one or two, not yet opened. Refuses interfaces that must not be
@@ -71,7 +71,7 @@ pub(crate) fn targets(cli: &Cli) -> Result<Vec<Target>> {
         if cli.link.iface.as_ref() == Some(second) {
             return Err(Failure::usage("--iface2")
                 .and(second.clone())
-                .and("this is the first interface, too; name another one"));
+                .and("it is also the first interface; choose another one"));
         }
         options.push(LinkOptions {
             iface: Some(second.clone()),
@@ -201,13 +201,13 @@ pub(crate) fn loading_modes(cli: &Cli, limit: u64) -> (bool, bool) {
 pub(crate) fn say_timing(cli: &Cli) -> String {
     let mut text = match (cli.timing.top, cli.timing.rate, cli.timing.speed) {
         (true, _, _) if cli.link.output.is_some() => "all at once".to_owned(),
-        (true, _, _) => "as fast as the link takes them".to_owned(),
+        (true, _, _) => "as fast as the link accepts them".to_owned(),
         (_, Some(rate), _) => rate.to_string(),
         (_, _, None) => "the capture's own".to_owned(),
         (_, _, Some(speed)) => format!("the capture's own, {speed} times as fast"),
     };
     if let Some(gap) = cli.timing.max_gap {
-        text.push_str(&format!(", gaps of {gap:?} at most"));
+        text.push_str(&format!(", gaps of at most {gap:?}"));
     }
     text
 }
@@ -224,10 +224,10 @@ pub(crate) fn say_extent(cli: &Cli) -> String {
         text.push_str(&format!(", {gap:?} apart"));
     }
     if let Some(count) = cli.limits.count {
-        text.push_str(&format!(", {} at most", counted(count, "frame")));
+        text.push_str(&format!(", at most {}", counted(count, "frame")));
     }
     if let Some(duration) = cli.limits.duration {
-        text.push_str(&format!(", {duration:?} at most"));
+        text.push_str(&format!(", at most {duration:?}"));
     }
     text
 }
@@ -265,11 +265,11 @@ mod tests {
             cli("--speed 2 --max-gap 1s --loops 3 --loop-gap 5ms --count 2k --duration 1min");
         assert_eq!(
             say_timing(&wanted),
-            "the capture's own, 2 times as fast, gaps of 1s at most"
+            "the capture's own, 2 times as fast, gaps of at most 1s"
         );
         assert_eq!(
             say_extent(&wanted),
-            "3 loops, 5ms apart, 2,000 frames at most, 60s at most"
+            "3 loops, 5ms apart, at most 2,000 frames, at most 60s"
         );
         assert_eq!(say_extent(&cli("--forever")), "until stopped");
         assert!(memory_limit(&cli("")) > 0);

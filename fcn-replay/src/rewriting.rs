@@ -147,7 +147,7 @@ impl Rewriting {
         let mut lines = Vec::new();
         if self.unrepaired > 0 {
             lines.push(format!(
-                "ICRC left as it was in {}, whose length fields contradict each other",
+                "ICRC unchanged in {} with contradictory length fields",
                 counted(self.unrepaired, "frame")
             ));
         }

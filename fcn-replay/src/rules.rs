@@ -112,7 +112,7 @@ fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     };
     value
         .and_then(|value| value.try_into().ok())
-        .ok_or_else(|| format!("`{text}` is not a number that fits"))
+        .ok_or_else(|| format!("`{text}` is not a number in range"))
 }
 
 /// Parses a number, or a replacement of one number by another, into the variants `set` and `map`.

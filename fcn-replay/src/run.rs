@@ -50,8 +50,8 @@ fn replay(cli: &Cli, console: &mut Console<'_>) -> Result {
             None if may_stream => pipeline.restart()?,
             None => {
                 return Err(Failure::failed("the capture does not fit into memory")
-                    .and(format!("{} octets are allowed", grouped(limit)))
-                    .and("allow more with --memory-limit, or stream the file with --preload no"));
+                    .and(format!("at most {} octets are allowed", grouped(limit)))
+                    .and("raise --memory-limit, or stream the file with --preload no"));
             }
         }
     }

@@ -33,7 +33,7 @@ impl Numbers {
         };
         let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
         let mut ranges = ranges.ok_or_else(|| {
-            format!("`{text}` are no frame numbers: write 1-100,205,300- (the first frame is 1)")
+            format!("`{text}` is not a list of frame numbers: write 1-100,205,300- (the first frame is 1)")
         })?;
         ranges.sort_unstable();
         // Merges ranges, so that none touches another one.

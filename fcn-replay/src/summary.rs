@@ -28,7 +28,7 @@ pub(crate) fn line(octets: &[u8], profile: &Profile) -> String {
             }
             text
         }
-        Message::FastCnp(_) => format!("Fast CNP option that cannot be read {ends}"),
+        Message::FastCnp(_) => format!("unreadable Fast CNP option {ends}"),
         _ => other(&frame, &ends),
     }
 }

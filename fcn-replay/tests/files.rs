@@ -431,7 +431,7 @@ fn captures_without_ethernet_get_a_header_or_are_omitted() {
     assert_eq!(done.code, 1, "{done:?}");
     assert!(
         done.err
-            .contains("4 without an Ethernet header (give --dst-mac)"),
+            .contains("4 without an Ethernet header (needs --dst-mac)"),
         "{done:?}"
     );
     assert!(!files.path("x").exists());
@@ -546,8 +546,11 @@ fn errors_are_reported_with_their_position() {
     for (options, message) in [
         (&["--forever"][..], "fill the disk"),
         (&["--duration", "1s"], "due at once"),
-        (&["--vary", "psn"], "sent once"),
-        (&["--split", "first-seen"], "a file takes both directions"),
+        (&["--vary", "psn"], "sent only once"),
+        (
+            &["--split", "first-seen"],
+            "a file receives both directions",
+        ),
         (&["--send-pause"], "cannot be used with '--send-pause'"),
     ] {
         let (code, err) = with(options);
@@ -679,7 +682,7 @@ fn standard_output_contains_only_the_capture() {
     fs::write(&to, &output.stdout).unwrap();
     assert!(octets(&to) == sendable(&capture));
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("all was written"), "{message}");
+    assert!(message.contains("everything was written"), "{message}");
 }
 
 #[test]
@@ -782,12 +785,12 @@ fn a_dry_run_shows_what_would_be_sent() {
     ])
     .well();
     assert!(
-        done.out.contains("leaves by") && done.out.contains("queue 1"),
+        done.out.contains("sent on") && done.out.contains("queue 1"),
         "{}",
         done.out
     );
     assert!(
-        done.out.contains("0.008000000 s a loop, 1,000 packet/s"),
+        done.out.contains("0.008000000 s per loop, 1,000 packet/s"),
         "{}",
         done.out
     );

@@ -12,8 +12,8 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Shows who is told to slow down, by whom, how often, and whether they obey: RoCEv2 congestion
-/// notifications, live or from a capture
+/// Shows which senders are notified of congestion, by whom, how often, and whether they slow down:
+/// RoCEv2 congestion notifications, live or from a capture
 #[derive(Debug, Parser)]
 #[command(
     name = "fcn-top",
@@ -46,7 +46,7 @@ pub struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 failed or the audit found something, 2 wrong options or nothing to read, 3 packets were
-dropped before they were read, 130 interrupted (prints what was seen until then; 0 if it only served metrics).";
+dropped before they were read, 130 interrupted (prints results until then; 0 if it only served metrics).";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,7 +63,7 @@ Examples:
   fcn-top -i eth1 --prometheus 127.0.0.1:9464
 
 Exit codes: 0 success, 1 failed or the audit found something, 2 wrong options or nothing to read, 3 packets were
-dropped before they were read, 130 interrupted (prints what was seen until then; 0 if it only served metrics).";
+dropped before they were read, 130 interrupted (prints results until then; 0 if it only served metrics).";
 
 /// Source of packets.
 #[derive(Clone, Debug, Args)]
@@ -126,14 +126,13 @@ pub struct Mode {
     /// List broken rules with frame numbers, as JSON with --json; exit with 1 if there are any
     #[arg(long, conflicts_with_all = ["jsonl", "csv", "report"])]
     pub audit: bool,
-    /// Let notes fail the audit as well
+    /// Notes also fail the audit
     #[arg(long, requires = "audit")]
     pub strict: bool,
-    /// Write the packets behind the rows to a pcapng file at the end
+    /// Write the packets of the rows to a pcapng file at the end
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
-    /// Write a page to send at the end, one HTML file that needs no network: what happened, with
-    /// charts and tables
+    /// Write an HTML page at the end, one file that needs no network: a summary, charts and tables
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Options for replacing existing files.

@@ -61,7 +61,7 @@ pub(crate) fn unknown(what: &str, name: &str, near: Option<&str>, known: &[&str]
     match near {
         Some(near) => format!("there is no {what} `{name}`; did you mean `{near}`?"),
         None => format!(
-            "there is no {what} `{name}`; there are: {}",
+            "there is no {what} `{name}`; available: {}",
             known.join(", ")
         ),
     }
@@ -140,7 +140,7 @@ mod tests {
         ] {
             let message = named::<QpRecord>(name, Rates::Latest).unwrap_err();
             if meant.is_empty() {
-                assert!(message.contains("there are: sender, qp"), "{message}");
+                assert!(message.contains("available: sender, qp"), "{message}");
             } else {
                 assert!(
                     message.ends_with(&format!("did you mean `{meant}`?")),

@@ -49,8 +49,7 @@ macro_rules! preferences {
 }
 
 preferences! {
-    /// Size of the ring into which the kernel puts packets, 1MiB or more and less than 2GiB
-    /// [default: 16MiB]
+    /// Size of the kernel's packet ring, at least 1MiB and less than 2GiB [default: 16MiB]
     #[arg(value_name = "SIZE", help_heading = "Capture")]
     buffer: Size = "\"16MiB\"";
     /// Octets captured of each packet [default: 512]
@@ -59,7 +58,7 @@ preferences! {
     /// Do not switch the interface to promiscuous mode: packets for other hosts may be missing
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Capture")]
     no_promiscuous: bool = "false";
-    /// Have the kernel pass on every packet, not only possible notifications, RoCEv2 and tunnels
+    /// Receive every packet from the kernel, not only possible notifications, RoCEv2 and tunnels
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Capture")]
     no_kernel_filter: bool = "false";
     /// Keep all privileges, so that an interface deleted and created again can be reopened
@@ -83,8 +82,8 @@ preferences! {
     /// The domain whose border notifications must not cross in either direction
     #[arg(value_name = "PREFIX,…", value_delimiter = ',', help_heading = "Analysis")]
     domain: Vec<Net> = "[]";
-    /// Limit of notifications a second from one notifier about one flow, for each kind except CNPs;
-    /// 0: no limit [default: 20000]
+    /// Limit of notifications per second from one notifier about one flow, for each kind except
+    /// CNPs; 0: no limit [default: 20000]
     #[arg(value_name = "N", help_heading = "Analysis")]
     flow_rate: u32 = "20000";
     /// Count interfaces separately: a row for each

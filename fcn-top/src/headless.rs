@@ -302,16 +302,16 @@ impl Warnings {
         }
         self.warned_of_losses = true;
         let (when, advice) = if engine.is_recorded() {
-            ("were lost when they were captured", "")
+            ("were lost during capture", "")
         } else {
             (
                 "are being lost",
-                "; more room in the kernel's ring (--buffer) may help",
+                "; a larger kernel ring (--buffer) may help",
             )
         };
         let _ = writeln!(
             err,
-            "fcn-top: warning: packets {when}: {}; what is counted may be too little{advice}",
+            "fcn-top: warning: packets {when}: {}; counts may be too low{advice}",
             lost(&monitor.tables(Wanted::default()))
         );
     }
@@ -320,7 +320,7 @@ impl Warnings {
 /// Returns the losses so far, by the kernel and by the interface.
 pub fn lost(tables: &Tables) -> String {
     let (kernel, interface) = tables.dropped();
-    let number = |count: Option<u64>| count.map_or_else(|| "not known".to_owned(), grouped);
+    let number = |count: Option<u64>| count.map_or_else(|| "unknown".to_owned(), grouped);
     format!(
         "dropped by the kernel {}, by the interface {}",
         number(kernel),

@@ -37,7 +37,7 @@ pub enum Inputs {
 pub fn live(cli: &Cli, preferences: &Preferences, profile: &Profile) -> Result<Inputs> {
     let buffer = preferences.buffer.map_or(16 << 20, |size| size.0);
     if !BUFFER.contains(&buffer) {
-        return Err(Failure::usage("--buffer").and("give 1MiB or more, and less than 2GiB"));
+        return Err(Failure::usage("--buffer").and("specify at least 1MiB and less than 2GiB"));
     }
     let how = Capturing {
         buffer,
@@ -52,18 +52,18 @@ pub fn live(cli: &Cli, preferences: &Preferences, profile: &Profile) -> Result<I
     for name in &cli.input.iface {
         if name.is_empty() {
             return Err(
-                Failure::usage("--iface").and("name an interface: --list-interfaces has them")
+                Failure::usage("--iface").and("specify an interface; --list-interfaces lists them")
             );
         }
         if names.contains(&name) {
-            return Err(Failure::usage("--iface").and(format!("{name} is given twice")));
+            return Err(Failure::usage("--iface").and(format!("{name} is specified twice")));
         }
         names.push(name);
     }
     if names.len() > 1 && names.iter().any(|name| *name == ANY) {
         return Err(Failure::usage("--iface")
-            .and(format!("`{ANY}` is all interfaces, the others among them"))
-            .and("give it alone, or the others without it"));
+            .and(format!("`{ANY}` already includes the other interfaces"))
+            .and("specify it alone, or the others without it"));
     }
     let mut inputs = names
         .into_iter()
@@ -72,15 +72,14 @@ pub fn live(cli: &Cli, preferences: &Preferences, profile: &Profile) -> Result<I
     if preferences.per_interface == Some(true) && inputs.iter().any(LiveInput::is_unclear) {
         return Err(Failure::usage("--per-interface")
             .and(format!(
-                "with this libpcap, packets of `{ANY}` do not say where they passed"
+                "with this libpcap, packets of `{ANY}` do not name their interface"
             ))
-            .and("name the interfaces, with -i each"));
+            .and("specify each interface with -i"));
     }
     if preferences.keep_privileges == Some(true) {
         return Ok(Inputs::Live(inputs, "privileges kept".to_owned()));
     }
-    let failed =
-        |why: String| Failure::failed(why).and("keep privileges on purpose with --keep-privileges");
+    let failed = |why: String| Failure::failed(why).and("use --keep-privileges to keep them");
     let mut waiting = false;
     for input in &mut inputs {
         waiting |= input.open_when_up().map_err(failed)?;
@@ -90,7 +89,7 @@ pub fn live(cli: &Cli, preferences: &Preferences, profile: &Profile) -> Result<I
         input.rights_dropped().map_err(failed)?;
     }
     if waiting {
-        rights += " but for CAP_NET_RAW, which waits for an interface to be up";
+        rights += " except CAP_NET_RAW, needed until an interface is up";
     }
     Ok(Inputs::Live(inputs, rights))
 }
@@ -132,7 +131,7 @@ fn filter(cli: &Cli, preferences: &Preferences) -> Result<PacketFilter> {
         Ok(_) => Ok(filter),
         Err(why) => Err(Failure::usage("--filter")
             .and(why)
-            .and("it is written as for tcpdump: man pcap-filter")),
+            .and("it uses tcpdump's syntax: man pcap-filter")),
     }
 }
 
@@ -144,13 +143,13 @@ pub fn nothing(private: bool) -> Failure {
         .iter()
         .map(|interface| interface.name().to_owned())
         .collect();
-    let what = Failure::usage("nothing to look at").and(
-        "name an interface (-i), read a capture (-r FILE, -r - from a pipe), or see a demo (--demo); more with --help",
+    let what = Failure::usage("no input").and(
+        "specify an interface (-i), a capture (-r FILE, -r - from a pipe), or the demo (--demo); see --help",
     );
     if names.is_empty() || private {
         what
     } else {
-        what.and(format!("interfaces here: {}", names.join(", ")))
+        what.and(format!("interfaces: {}", names.join(", ")))
     }
 }
 

@@ -29,8 +29,5 @@ pub(crate) fn write(path: &Path, octets: &[u8]) -> Result<(), String> {
 
 /// Error text for a file name that is already taken.
 pub(crate) fn taken(path: &Path) -> String {
-    format!(
-        "{}: there is one already; choose another name",
-        path.display()
-    )
+    format!("{}: already exists; choose another name", path.display())
 }

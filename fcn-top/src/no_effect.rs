@@ -58,8 +58,8 @@ pub fn refuse(cli: &Cli, way: OutputMode) -> Result {
     ] {
         if is_given && !is_used {
             return Err(Failure::usage(option)
-                .and(format!("it is for {what}"))
-                .and("it would have no effect here: leave it out"));
+                .and(format!("it requires {what}"))
+                .and("it would have no effect here: omit it"));
         }
     }
     Ok(())

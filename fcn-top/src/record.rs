@@ -197,56 +197,56 @@ pub enum EvidenceCell {
 records! {
     /// Notifications of one kind to one sender's QP.
     QpRecord, "qps", {
-        sender: Option<IpAddr> = "Sender", 22, Address, "The data sender that is told to slow down, where the notification or the traffic tells", |v| some(v, Cell::Address);
-        qp: Option<u32> = "QP", 8, Qp, "The flow's QP, the same for every kind: the one at the sender where it is known, as sender_qp_from says, else the one at the receiver", |v| count(v);
-        qp_side: Option<QpSide> = "Of", 8, Name, "Whose QP that is: the sender's, or the receiver's, which Fast CNPs and proxy notifications name", |v| some(v, |v| Cell::Name(v.id()));
-        kind: Kind = "Kind", 10, Name, "How it is told: cnp, fast_cnp_1, fast_cnp_2, proxy_cn, wan_fcn", |v| Cell::Name(v.id());
-        notifier_role: Origin = "Acts as", 14, Name, "What the notifier is by the kind of what it sends and the address that it has, which anybody can forge (see made_by for who made CNPs with the receiver's): receiver, switch, or proxy and ingress_pe, which translate what they were told; ambiguous where one of these was told just before and may speak in the receiver's name; unknown where it has another address than the receiver of the CNP's flow. That of most of the notifications; those of unknown count for proxy, ingress_pe or switch where it was one of these", |v| Cell::Name(v.id());
-        notifier: IpAddr = "Notifier", 22, Address, "Source address of the notifications: of several, the one that has sent most, among the first four", |v| Cell::Address(*v);
-        notifiers: u32 = "Ns", 3, Count, "How many notifiers there were; beyond 4 they are not told apart", |v| Cell::Count((*v).into());
+        sender: Option<IpAddr> = "Sender", 22, Address, "Data sender asked to slow down; empty if neither the notification nor the traffic identifies it", |v| some(v, Cell::Address);
+        qp: Option<u32> = "QP", 8, Qp, "The flow's QP, the same for every kind: the sender's if known (see sender_qp_from), else the receiver's", |v| count(v);
+        qp_side: Option<QpSide> = "Of", 8, Name, "Whose QP it is: the sender's, or the receiver's, which Fast CNPs and proxy notifications name", |v| some(v, |v| Cell::Name(v.id()));
+        kind: Kind = "Kind", 10, Name, "Kind of notification: cnp, fast_cnp_1, fast_cnp_2, proxy_cn, wan_fcn", |v| Cell::Name(v.id());
+        notifier_role: Origin = "Acts as", 14, Name, "Role of the notifier, from the kind and the source address of its notifications, which anyone can forge (for the origin of CNPs with the receiver's address, see made_by): receiver, switch, or proxy and ingress_pe, which translate notifications; ambiguous if one of these was notified just before and may send in the receiver's name; unknown if its address is not that of the receiver of the CNP's flow. The role in most of the notifications; unknown ones count as proxy, ingress_pe or switch if it was one of these", |v| Cell::Name(v.id());
+        notifier: IpAddr = "Notifier", 22, Address, "Source address of the notifications; if there are several, the one of the first four that sent the most", |v| Cell::Address(*v);
+        notifiers: u32 = "Ns", 3, Count, "Number of notifiers; beyond 4 they are not distinguished", |v| Cell::Count((*v).into());
         destination: IpAddr = "To", 22, Address, "Destination address of the notifications: the sender, the proxy node or the ingress PE", |v| Cell::Address(*v);
         flow_label: Option<u32> = "Label", 7, Label, "Outer flow label that a WAN FCN names", |v| count(v);
-        sender_qp: Option<u32> = "Own QP", 8, Qp, "The QP at the sender, where it is known", |v| count(v);
-        sender_qp_from: Option<Resolved> = "From", 6, Name, "How the QP at the sender is known: packet (the notification names it), cm, port, acks, only", |v| some(v, |v| Cell::Name(v.id()));
-        receiver: Option<IpAddr> = "Receiver", 22, Address, "The data receiver, where it is known", |v| some(v, Cell::Address);
-        receiver_qp: Option<u32> = "Peer QP", 8, Qp, "The QP at the receiver, where it is known", |v| count(v);
-        receiver_qp_from: Option<Resolved> = "Peer from", 9, Name, "How the QP at the receiver is known: packet (the notification names it), cm, port, acks, only; nothing where a flow label tells", |v| some(v, |v| Cell::Name(v.id()));
-        interface: Option<Arc<str>> = "If", 8, Text, "Where it was seen, where there are several interfaces: what was seen on two counts once, unless they are told apart (--per-interface)", |v| v.as_deref().map_or(Cell::None, Cell::Text);
-        path: Option<Arc<str>> = "Path", 60, Text, "Where notifications were seen one after another, and how long from each place to the next: the median of the last 15 or, where they vary, between what half of them lie, and in brackets the number of notifications; ways that others took follow behind a semicolon", |v| v.as_deref().map_or(Cell::None, Cell::Text);
-        rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);
-        rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications a second in the last second, by tenths that are over; in less where no more was watched and ten came", |v| some(v, Cell::Rate);
-        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten whole seconds of the clock that are over, so up to a second old; in fewer where no more were watched and ten came", |v| some(v, Cell::Rate);
-        rate_mean: Option<f64> = "Mean/s", 8, Rate, "Notifications a second from the first to the last; above the peak where that is less than a second", |v| some(v, Cell::Rate);
-        rate_peak: Option<f64> = "Peak/s", 8, Rate, "The most notifications in ten tenths of a second of the clock in a row; nothing where they are samples", |v| some(v, Cell::Rate);
-        total: u64 = "Total", 9, Count, "Notifications since the row began; where sampled says so, an estimate", |v| Cell::Count(*v);
-        total_low: Option<u64> = "Low", 9, Count, "Least number of notifications that samples admit, to 95 %; nothing where all were seen", |v| count(v);
-        total_high: Option<u64> = "High", 9, Count, "Greatest number of notifications that samples admit, to 95 %", |v| count(v);
-        sampled: Option<u64> = "1 in", 7, Count, "Of how many notifications one was sampled, on average, so that total and rates are estimates; nothing where all were seen", |v| count(v);
-        gap_min: Option<u64> = "Gap min", 9, Span, "Shortest time between two notifications, in nanoseconds; nothing where they did not come in order", |v| some(v, Cell::Span);
-        gap_p50: Option<u64> = "Gap p50", 9, Span, "Half of the gaps between notifications are not longer, in nanoseconds (to 1 %)", |v| some(v, Cell::Span);
-        gap_p90: Option<u64> = "Gap p90", 9, Span, "Nine of ten gaps are not longer, in nanoseconds (to 1 %)", |v| some(v, Cell::Span);
-        gap_p99: Option<u64> = "Gap p99", 9, Span, "99 of 100 gaps are not longer, in nanoseconds (to 1 %)", |v| some(v, Cell::Span);
+        sender_qp: Option<u32> = "Own QP", 8, Qp, "The sender's QP, if known", |v| count(v);
+        sender_qp_from: Option<Resolved> = "From", 6, Name, "How the sender's QP is known: packet (the notification names it), cm, port, acks, only", |v| some(v, |v| Cell::Name(v.id()));
+        receiver: Option<IpAddr> = "Receiver", 22, Address, "The data receiver, if known", |v| some(v, Cell::Address);
+        receiver_qp: Option<u32> = "Peer QP", 8, Qp, "The receiver's QP, if known", |v| count(v);
+        receiver_qp_from: Option<Resolved> = "Peer from", 9, Name, "How the receiver's QP is known: packet (the notification names it), cm, port, acks, only; empty if it is known by a flow label", |v| some(v, |v| Cell::Name(v.id()));
+        interface: Option<Arc<str>> = "If", 8, Text, "Capture interface, if there are several; a packet captured on two counts once, unless --per-interface counts them separately", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        path: Option<Arc<str>> = "Path", 60, Text, "Capture points that notifications passed, in order, and the time from each to the next: the median of the last 15 or, if they vary, the range of the middle half, with the number of notifications in brackets; paths of other notifications follow after a semicolon", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications per second in the last complete tenth of a second", |v| some(v, Cell::Rate);
+        rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications per second in the last second, by complete tenths; over less time if capturing began later and at least ten arrived", |v| some(v, Cell::Rate);
+        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications per second in the last ten complete seconds of the clock, so up to a second old; over fewer if capturing began later and at least ten arrived", |v| some(v, Cell::Rate);
+        rate_mean: Option<f64> = "Mean/s", 8, Rate, "Notifications per second from the first to the last; may exceed the peak if that is less than a second", |v| some(v, Cell::Rate);
+        rate_peak: Option<f64> = "Peak/s", 8, Rate, "Most notifications in ten consecutive tenths of a second of the clock; empty if they are samples", |v| some(v, Cell::Rate);
+        total: u64 = "Total", 9, Count, "Notifications since the row began; an estimate if sampled exceeds 1", |v| Cell::Count(*v);
+        total_low: Option<u64> = "Low", 9, Count, "Lower limit of the 95 % interval of the number of notifications, from samples; empty if all were captured", |v| count(v);
+        total_high: Option<u64> = "High", 9, Count, "Upper limit of the 95 % interval of the number of notifications, from samples", |v| count(v);
+        sampled: Option<u64> = "1 in", 7, Count, "Average number of notifications per sample: total and rates are estimates; empty if all were captured", |v| count(v);
+        gap_min: Option<u64> = "Gap min", 9, Span, "Shortest time between two notifications, in nanoseconds; empty if they did not arrive in order", |v| some(v, Cell::Span);
+        gap_p50: Option<u64> = "Gap p50", 9, Span, "Median time between notifications, in nanoseconds (to 1 %)", |v| some(v, Cell::Span);
+        gap_p90: Option<u64> = "Gap p90", 9, Span, "90th percentile of the time between notifications, in nanoseconds (to 1 %)", |v| some(v, Cell::Span);
+        gap_p99: Option<u64> = "Gap p99", 9, Span, "99th percentile of the time between notifications, in nanoseconds (to 1 %)", |v| some(v, Cell::Span);
         level: Option<u8> = "Lvl", 3, Count, "Congestion level of the last notification, 0 to 7", |v| count(v);
         level_max: Option<u8> = "Max", 3, Count, "Highest congestion level, 0 to 7", |v| count(v);
         queue: Option<u32> = "Queue", 9, Count, "Deepest queue in the IOAM trace of the last notification, in the unit of its namespace", |v| count(v);
         queue_max: Option<u32> = "Queue max", 9, Count, "Deepest queue in any IOAM trace", |v| count(v);
-        ce_share: Option<f64> = "CE", 6, Share, "Part of the flow's data packets seen that were marked CE, 0 to 1", |v| some(v, Cell::Share);
+        ce_share: Option<f64> = "CE", 6, Share, "Fraction of the flow's captured data packets that were marked CE, 0 to 1", |v| some(v, Cell::Share);
         dscp: Option<u8> = "DSCP", 4, Number, "DSCP of the last notification, 0 to 63", |v| count(v);
         ecn: Option<Ecn> = "ECN", 7, Name, "ECN field of the last notification: not_ect, ect_1, ect_0, ce", |v| some(v, |v| Cell::Name(v.id()));
-        vlan_priority: Option<u8> = "PCP", 3, Number, "VLAN priority of the last notification, 0 to 7; nothing without a tag", |v| count(v);
+        vlan_priority: Option<u8> = "PCP", 3, Number, "VLAN priority of the last notification, 0 to 7; empty without a tag", |v| count(v);
         data_dscp: Option<u8> = "Data DSCP", 9, Number, "DSCP of the flow's last data packet, 0 to 63", |v| count(v);
-        data_vlan_priority: Option<u8> = "Data PCP", 8, Number, "VLAN priority of the flow's last data packet, 0 to 7; nothing without a tag", |v| count(v);
-        class: Option<ClassRelation> = "Class", 9, Name, "In which class (DSCP and VLAN priority) notifications travel: apart from the data, with_data, or in several; nothing where DSCP and VLAN priority disagree", |v| some(v, |v| Cell::Name(v.id()));
-        data_rate: Option<f64> = "Data", 11, Bits, "The flow's data in the last second, by tenths that are over, in bits a second of IP packets; in less where no more was watched and ten packets came", |v| some(v, Cell::Bits);
-        data_packets: Option<u64> = "Packets", 9, Count, "The flow's data packets seen; where data_sampled says so, an estimate", |v| count(v);
-        data_sampled: Option<u64> = "Data 1 in", 9, Count, "Of how many of the flow's data packets one was sampled, on average, so that their number and rate are estimates: of several places, those of the one that has sampled most; nothing where all were seen", |v| count(v);
-        change: Option<f64> = "Change", 7, Change, "By how much less data there is at least after notifications than at other times, at the time scale that the evidence names: -0.5 is half; nothing where the verdict is another than obeys, or rests on another path", |v| some(v, Cell::Change);
-        measured: u64 = "Meas", 6, Count, "Notifications of any kind about the flow, wherever seen, with data between them and the next one: what the verdict rests on", |v| Cell::Count(*v);
-        verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender does what notifications ask: obeys, does_not_obey, unclear; nothing where no data is known to be its", |v| some(v, |v| Cell::Name(v.id()));
-        evidence: Option<Evidence> = "Evidence", 130, Text, "What the verdict rests on, in a sentence", |v| some(v, |v| Cell::Evidence(EvidenceCell::Verdict(v)));
-        advice: Option<Advice> = "Would help", 45, Text, "What would help to tell whether the sender obeys; nothing where the verdict is another than unclear, or nothing is known to help", |v| some(v, |v| Cell::Evidence(EvidenceCell::Advice(v)));
-        made_by: Option<Maker> = "Made by", 21, Name, "Who made plain CNPs, whatever address they come from, inferred: receiver, receiver_or_imitation (the receiver, or a switch that imitates it), network (a switch, or else a proxy or ingress PE that was asked out of sight), proxy, ingress_pe, mixed where the receiver did and others, or unknown; nothing for other kinds", |v| some(v, |v| Cell::Name(v.id()));
-        made_by_evidence: Option<origin::Evidence> = "Evidence of maker", 80, Text, "What made_by rests on, in a sentence; where several did, or where too few tell, how many CNPs were made by whom", |v| some(v, |v| Cell::Evidence(EvidenceCell::Maker(v)));
+        data_vlan_priority: Option<u8> = "Data PCP", 8, Number, "VLAN priority of the flow's last data packet, 0 to 7; empty without a tag", |v| count(v);
+        class: Option<ClassRelation> = "Class", 9, Name, "Class (DSCP and VLAN priority) of the notifications: apart from the data, with_data, or several; empty if DSCP and VLAN priority disagree", |v| some(v, |v| Cell::Name(v.id()));
+        data_rate: Option<f64> = "Data", 11, Bits, "The flow's data in the last second, by complete tenths, in bits per second of IP packets; over less time if capturing began later and at least ten packets arrived", |v| some(v, Cell::Bits);
+        data_packets: Option<u64> = "Packets", 9, Count, "The flow's captured data packets; an estimate if data_sampled exceeds 1", |v| count(v);
+        data_sampled: Option<u64> = "Data 1 in", 9, Count, "Average number of the flow's data packets per sample, at the capture point that sampled most: their number and rate are estimates; empty if all were captured", |v| count(v);
+        change: Option<f64> = "Change", 7, Change, "Least reduction of the flow's data after notifications, compared with other times, at the time scale that the evidence names: -0.5 is half; empty if the verdict is not obeys, or rests on another path", |v| some(v, Cell::Change);
+        measured: u64 = "Meas", 6, Count, "Notifications of any kind about the flow, at any capture point, with data before the next one: the basis of the verdict", |v| Cell::Count(*v);
+        verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender slows down when notified: obeys, does_not_obey, unclear; empty if no data is known to be its", |v| some(v, |v| Cell::Name(v.id()));
+        evidence: Option<Evidence> = "Evidence", 130, Text, "Evidence of the verdict, in a sentence", |v| some(v, |v| Cell::Evidence(EvidenceCell::Verdict(v)));
+        advice: Option<Advice> = "Would help", 45, Text, "What would help to decide whether the sender obeys; empty if the verdict is not unclear, or nothing is known to help", |v| some(v, |v| Cell::Evidence(EvidenceCell::Advice(v)));
+        made_by: Option<Maker> = "Made by", 21, Name, "Inferred origin of plain CNPs, whatever their source address: receiver, receiver_or_imitation (the receiver, or a switch that imitates it), network (a switch, or a proxy or ingress PE notified out of sight of the capture), proxy, ingress_pe, mixed (the receiver and others), or unknown; empty for other kinds", |v| some(v, |v| Cell::Name(v.id()));
+        made_by_evidence: Option<origin::Evidence> = "Made-by evidence", 80, Text, "Evidence of made_by, in a sentence; if there are several origins or too little evidence, the number of CNPs from each origin", |v| some(v, |v| Cell::Evidence(EvidenceCell::Maker(v)));
         first_seen: u64 = "First", 12, Moment, "First notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         last_seen: u64 = "Last", 12, Moment, "Last notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         icrc_bad: u64 = "ICRC", 5, Count, "Notifications whose ICRC was wrong", |v| Cell::Count(*v);
@@ -256,25 +256,25 @@ records! {
     /// A notifier: a congestion point, or a receiver, proxy or ingress PE that sends CNPs.
     PointRecord, "notifiers", {
         notifier: IpAddr = "Notifier", 24, Address, "Source address of the notifications", |v| Cell::Address(*v);
-        notifier_role: Origin = "Acts as", 20, Name, "What the notifier is by the kind of what it sends and the address that it has, which anybody can forge (see made_by for who made CNPs with the receiver's): receiver, switch, or proxy and ingress_pe, which translate; ambiguous where one of these was told just before and may speak in the receiver's name; unknown where it has another address than the receiver of the CNP's flow. That of most of the notifications; those of unknown count for proxy, ingress_pe or switch where it was one of these", |v| Cell::Name(v.id());
-        made_by: Option<Maker> = "Made by", 21, Name, "Who made its plain CNPs, by made_by of the rows that are kept: where the same holds of all but one CNP in 33, that; else mixed, or unknown; nothing where it sent none", |v| some(v, |v| Cell::Name(v.id()));
-        trusted: Option<bool> = "Trusted", 7, Name, "Whether the --trust list has it; nothing where there is no list", |v| some(v, |v| Cell::Name(if v { "yes" } else { "no" }));
-        flows: u64 = "Flows", 7, Count, "Flows that it has told to slow down, each once whatever kinds told it, as far as rows are kept, of which each tells its first four notifiers apart: 0 beside a total is not known", |v| Cell::Count(*v);
-        flows_at_least: bool = "More", 5, Name, "Whether it may have told more flows than that: the rows that are kept tell of fewer of its notifications than total", |v| Cell::Name(if *v { "yes" } else { "no" });
-        rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications a second in the last tenth of a second that is over", |v| some(v, Cell::Rate);
-        rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications a second in the last second, by tenths that are over; in less where no more was watched and ten came", |v| some(v, Cell::Rate);
-        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications a second in the last ten whole seconds of the clock that are over, so up to a second old; in fewer where no more were watched and ten came", |v| some(v, Cell::Rate);
-        rate_peak: Option<f64> = "Peak/s", 8, Rate, "The most notifications in ten tenths of a second of the clock in a row; no rate is told where they are samples", |v| some(v, Cell::Rate);
-        total: u64 = "Total", 9, Count, "Notifications seen", |v| Cell::Count(*v);
-        samples: u64 = "Samples", 8, Count, "Of them samples, each counted as one: what several places sample must not be added up", |v| Cell::Count(*v);
-        cnp: u64 = "CNP", 8, Count, "Of them plain CNPs", |v| Cell::Count(*v);
-        fast_cnp_1: u64 = "Fast 1", 8, Count, "Of them Fast CNPs with option 1", |v| Cell::Count(*v);
-        fast_cnp_2: u64 = "Fast 2", 8, Count, "Of them Fast CNPs with option 2", |v| Cell::Count(*v);
-        proxy_cn: u64 = "Proxy", 8, Count, "Of them notifications to a proxy node", |v| Cell::Count(*v);
-        wan_fcn: u64 = "WAN", 8, Count, "Of them WAN FCNs", |v| Cell::Count(*v);
+        notifier_role: Origin = "Acts as", 20, Name, "Role of the notifier, from the kind and the source address of its notifications, which anyone can forge (for the origin of CNPs with the receiver's address, see made_by): receiver, switch, or proxy and ingress_pe, which translate; ambiguous if one of these was notified just before and may send in the receiver's name; unknown if its address is not that of the receiver of the CNP's flow. The role in most of the notifications; unknown ones count as proxy, ingress_pe or switch if it was one of these", |v| Cell::Name(v.id());
+        made_by: Option<Maker> = "Made by", 21, Name, "Origin of its plain CNPs, from made_by of the rows kept: one that holds for all but one CNP in 33; else mixed, or unknown; empty if it sent none", |v| some(v, |v| Cell::Name(v.id()));
+        trusted: Option<bool> = "Trusted", 7, Name, "Whether the --trust list contains it; empty without a list", |v| some(v, |v| Cell::Name(if v { "yes" } else { "no" }));
+        flows: u64 = "Flows", 7, Count, "Flows that it has notified, each counted once for all kinds, from the rows kept, which distinguish their first four notifiers: unknown if 0 although total is not", |v| Cell::Count(*v);
+        flows_at_least: bool = "More", 5, Name, "Whether it may have notified more flows: the rows kept account for fewer of its notifications than total", |v| Cell::Name(if *v { "yes" } else { "no" });
+        rate_now: Option<f64> = "Now/s", 8, Rate, "Notifications per second in the last complete tenth of a second", |v| some(v, Cell::Rate);
+        rate_1s: Option<f64> = "1 s", 8, Rate, "Notifications per second in the last second, by complete tenths; over less time if capturing began later and at least ten arrived", |v| some(v, Cell::Rate);
+        rate_10s: Option<f64> = "10 s", 8, Rate, "Notifications per second in the last ten complete seconds of the clock, so up to a second old; over fewer if capturing began later and at least ten arrived", |v| some(v, Cell::Rate);
+        rate_peak: Option<f64> = "Peak/s", 8, Rate, "Most notifications in ten consecutive tenths of a second of the clock; rates are empty if there are samples", |v| some(v, Cell::Rate);
+        total: u64 = "Total", 9, Count, "Notifications captured", |v| Cell::Count(*v);
+        samples: u64 = "Samples", 8, Count, "Samples among them, each counted as one: those of several capture points must not be added up", |v| Cell::Count(*v);
+        cnp: u64 = "CNP", 8, Count, "Plain CNPs among them", |v| Cell::Count(*v);
+        fast_cnp_1: u64 = "Fast 1", 8, Count, "Fast CNPs with option 1 among them", |v| Cell::Count(*v);
+        fast_cnp_2: u64 = "Fast 2", 8, Count, "Fast CNPs with option 2 among them", |v| Cell::Count(*v);
+        proxy_cn: u64 = "Proxy", 8, Count, "Notifications to a proxy node among them", |v| Cell::Count(*v);
+        wan_fcn: u64 = "WAN", 8, Count, "WAN FCNs among them", |v| Cell::Count(*v);
         level_max: Option<u8> = "Lvl", 3, Count, "Highest congestion level, 0 to 7", |v| count(v);
         queue_max: Option<u32> = "Queue max", 9, Count, "Deepest queue in any IOAM trace it sent, in the unit of its namespace", |v| count(v);
-        malformed: u64 = "Bad", 6, Count, "Packets of it that were meant as notifications and cannot be read, which count nowhere else", |v| Cell::Count(*v);
+        malformed: u64 = "Bad", 6, Count, "Its malformed notifications, which cannot be decoded and count nowhere else", |v| Cell::Count(*v);
         findings: u64 = "Finds", 6, Count, "Findings about its notifications, of any severity", |v| Cell::Count(*v);
         first_seen: u64 = "First", 12, Moment, "First notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         last_seen: u64 = "Last", 12, Moment, "Last notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
@@ -283,9 +283,9 @@ records! {
     /// A hop of a path reported by IOAM traces.
     HopRecord, "hops", {
         path: u32 = "Path", 5, Number, "Number of the path", |v| Cell::Count((*v).into());
-        traces: u64 = "Traces", 8, Count, "Traces that came along this path", |v| Cell::Count(*v);
-        hop: u8 = "Hop", 3, Number, "Place on the path, 1 for the node passed first", |v| Cell::Count((*v).into());
-        node: Option<u64> = "Node", 10, Number, "The node's number, from the trace", |v| count(v);
+        traces: u64 = "Traces", 8, Count, "Traces along this path", |v| Cell::Count(*v);
+        hop: u8 = "Hop", 3, Number, "Position on the path; 1 is the node passed first", |v| Cell::Count((*v).into());
+        node: Option<u64> = "Node", 10, Number, "Number of the node, from the trace", |v| count(v);
         namespace: u16 = "Ns", 6, Number, "IOAM namespace of the trace", |v| Cell::Count((*v).into());
         ingress: Option<u32> = "In", 6, Number, "Ingress interface in the last trace", |v| count(v);
         egress: Option<u32> = "Out", 6, Number, "Egress interface in the last trace", |v| count(v);
@@ -294,72 +294,72 @@ records! {
         queue_max: Option<u32> = "Max", 9, Count, "Greatest queue depth", |v| count(v);
         delay: Option<u64> = "Transit", 9, Span, "Transit delay within the node in the last trace, in nanoseconds", |v| some(v, Cell::Span);
         delay_max: Option<u64> = "Transit max", 11, Span, "Greatest transit delay within the node, in nanoseconds", |v| some(v, Cell::Span);
-        between: Option<u64> = "From prev", 9, Span, "From the node before it to here by both nodes' clocks in the last trace, in nanoseconds", |v| some(v, Cell::Span);
+        between: Option<u64> = "From prev", 9, Span, "Time from the previous node by both nodes' clocks in the last trace, in nanoseconds", |v| some(v, Cell::Span);
         last_seen: u64 = "Last", 12, Moment, "Last trace, in nanoseconds since the epoch", |v| Cell::Moment(*v);
     }
 
     /// A noteworthy occurrence.
     EventRecord, "events", {
-        at: u64 = "Time", 15, Moment, "When (first), in nanoseconds since the epoch", |v| Cell::Moment(*v);
+        at: u64 = "Time", 15, Moment, "Time of the (first) occurrence, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         severity: Severity = "Severity", 8, Name, "note, warning or error", |v| Cell::Name(v.id());
-        what: &'static str = "What", 28, Name, "Identifier of the broken rule or of what happened", |v| Cell::Name(v);
-        times: u64 = "Times", 6, Count, "How often in a row; of losses, how many packets", |v| Cell::Count(*v);
-        last: u64 = "Last", 15, Moment, "When last, in nanoseconds since the epoch: later than `at` where `times` is more than 1", |v| Cell::Moment(*v);
+        what: &'static str = "What", 28, Name, "Identifier of the broken rule or of the event", |v| Cell::Name(v);
+        times: u64 = "Times", 6, Count, "Consecutive occurrences; for losses, the number of packets", |v| Cell::Count(*v);
+        last: u64 = "Last", 15, Moment, "Time of the last occurrence, in nanoseconds since the epoch: later than `at` if `times` exceeds 1", |v| Cell::Moment(*v);
         frame: Option<u64> = "Frame", 8, Number, "Number of the (first) frame that shows it, from 1", |v| count(v);
-        interface: Option<Arc<str>> = "If", 8, Text, "Interface that it was seen on", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        interface: Option<Arc<str>> = "If", 8, Text, "Interface on which it was captured", |v| v.as_deref().map_or(Cell::None, Cell::Text);
         from: Option<IpAddr> = "From", 22, Address, "Source address of the packet", |v| some(v, Cell::Address);
         to: Option<IpAddr> = "To", 22, Address, "Destination address of the packet", |v| some(v, Cell::Address);
-        text: Arc<str> = "Text", 60, Text, "What it is, in words", |v| Cell::Text(v);
-        section: &'static str = "Section", 40, Name, "Where the rule is written", |v| if v.is_empty() { Cell::None } else { Cell::Name(v) };
+        text: Arc<str> = "Text", 60, Text, "Description", |v| Cell::Text(v);
+        section: &'static str = "Section", 40, Name, "Section that defines the rule", |v| if v.is_empty() { Cell::None } else { Cell::Name(v) };
     }
 
     /// A source of packets.
     InterfaceRecord, "interfaces", {
-        name: Arc<str> = "Interface", 16, Text, "Name of the interface, or of the one in the file, with its number behind it where one before has the same", |v| Cell::Text(v);
-        state: &'static str = "State", 8, Name, "up, down, gone, file, ended or damaged; passed where packets captured on all interfaces passed, or mirrors copied them, whose own state nobody watches", |v| Cell::Name(v);
-        received: u64 = "Received", 10, Count, "Packets given to us, behind the kernel's filter", |v| Cell::Count(*v);
-        octets: u64 = "Octets", 12, Count, "Octets of them on the wire, without a header that the capture made up (cooked, loopback)", |v| Cell::Count(*v);
-        rate_1s: Option<f64> = "1 s", 9, Rate, "Packets a second in the last second, by tenths that are over; in less where no more was watched and ten came", |v| some(v, Cell::Rate);
+        name: Arc<str> = "Interface", 16, Text, "Name of the interface, or of that in the file, followed by its number if an earlier one has the same name", |v| Cell::Text(v);
+        state: &'static str = "State", 8, Name, "up, down, gone, file, ended or damaged; passed for an interface that packets captured on all interfaces passed, or that mirrors copied from, whose own state is not observed", |v| Cell::Name(v);
+        received: u64 = "Received", 10, Count, "Packets received, after the kernel's filter", |v| Cell::Count(*v);
+        octets: u64 = "Octets", 12, Count, "Their octets on the wire, without a header added by the capture (cooked, loopback)", |v| Cell::Count(*v);
+        rate_1s: Option<f64> = "1 s", 9, Rate, "Packets per second in the last second, by complete tenths; over less time if capturing began later and at least ten arrived", |v| some(v, Cell::Rate);
         notifications: u64 = "Notif", 9, Count, "Congestion notifications among them", |v| Cell::Count(*v);
         data: u64 = "Data", 10, Count, "RoCEv2 data packets among them", |v| Cell::Count(*v);
-        other: u64 = "Other", 9, Count, "Others that could be read", |v| Cell::Count(*v);
-        pfc: u64 = "PFC", 8, Count, "Of them PFC frames that pause at least one class; a NIC that acts on them may keep them from the capture", |v| Cell::Count(*v);
-        paused: Option<Arc<str>> = "Paused", 18, Text, "How many of these pause which class (0 to 7), as in class 3 ×12, 4 ×2; nothing where there are none", |v| v.as_deref().map_or(Cell::None, Cell::Text);
-        cut: u64 = "Cut", 6, Count, "Packets of which the capture has too little to read them", |v| Cell::Count(*v);
-        undecodable: u64 = "Bad", 6, Count, "Packets that contradict themselves, are of a link type that is not read, or cannot be read as the notifications that they were meant as", |v| Cell::Count(*v);
-        dropped_kernel: Option<u64> = "Drop krn", 9, Count, "Packets that the kernel had no room for, by libpcap or as the file says; nothing for a file that does not say", |v| count(v);
-        dropped_interface: Option<u64> = "Drop if", 9, Count, "Packets that the interface dropped, by libpcap or as the file says; nothing for a file that does not say", |v| count(v);
-        about: Arc<str> = "About", 30, Text, "Driver, link type, filter; or why nothing comes", |v| Cell::Text(v);
+        other: u64 = "Other", 9, Count, "Other packets that could be decoded", |v| Cell::Count(*v);
+        pfc: u64 = "PFC", 8, Count, "PFC frames among these that pause at least one class; a NIC that acts on them may keep them from the capture", |v| Cell::Count(*v);
+        paused: Option<Arc<str>> = "Paused", 18, Text, "Number of these that pause each class (0 to 7), as in class 3 ×12, 4 ×2; empty if there are none", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        cut: u64 = "Cut", 6, Count, "Packets captured too short to decode", |v| Cell::Count(*v);
+        undecodable: u64 = "Bad", 6, Count, "Packets that contradict themselves, have an unsupported link type, or are malformed notifications", |v| Cell::Count(*v);
+        dropped_kernel: Option<u64> = "Drop krn", 9, Count, "Packets that the kernel dropped for lack of room, by libpcap or the file; empty for a file that does not report it", |v| count(v);
+        dropped_interface: Option<u64> = "Drop if", 9, Count, "Packets that the interface dropped, by libpcap or the file; empty for a file that does not report it", |v| count(v);
+        about: Arc<str> = "About", 30, Text, "Driver, link type, filter; or why nothing is received", |v| Cell::Text(v);
     }
 
     /// A driver's counter of a port of an RDMA device of this host.
     CounterRecord, "counters", {
         device: Arc<str> = "Device", 12, Text, "Name of the RDMA device", |v| Cell::Text(v);
         port: u32 = "Port", 4, Number, "Its port, from 1", |v| Cell::Count((*v).into());
-        interface: Option<Arc<str>> = "If", 10, Text, "Network interface of this network namespace that the port sends and receives by; nothing where it is not known", |v| v.as_deref().map_or(Cell::None, Cell::Text);
-        driver: Option<Arc<str>> = "Driver", 8, Text, "RDMA driver, which makes the counters; nothing where it is not known", |v| v.as_deref().map_or(Cell::None, Cell::Text);
-        counter: Arc<str> = "Counter", 26, Text, "Name that the driver gives it", |v| Cell::Text(v);
-        quantity: Option<Quantity> = "Counts", 15, Name, "What it counts, where that is known: the same word in several drivers is the same quantity", |v| some(v, |v| Cell::Name(v.id()));
-        qps: Option<Arc<str>> = "QPs", 10, Text, "QPs of this host that it is bound to (rdma statistic qp); nothing where it is of the whole port", |v| v.as_deref().map_or(Cell::None, Cell::Text);
-        value: u64 = "Value", 12, Count, "What the driver says", |v| Cell::Count(*v);
-        growth: Option<u64> = "Growth", 12, Count, "By how much it grew since it is watched, or since it went back or came back last; nothing where it was read once", |v| count(v);
-        seen: Option<u64> = "Seen", 12, Count, "How many of the same were seen on the interface in that time (to and from the port's addresses): CNPs, or packets marked CE; nothing where it is something else, or the interface is not captured on", |v| count(v);
-        resets: u64 = "Resets", 6, Count, "How often it went back, as it was set to 0 or ran over, or came back after it had vanished", |v| Cell::Count(*v);
-        vanished: bool = "Vanished", 8, Name, "Whether it, or its device, is not there any more: what is said is what was read last", |v| Cell::Name(if *v { "yes" } else { "no" });
+        interface: Option<Arc<str>> = "If", 10, Text, "Network interface of the port in this network namespace; empty if unknown", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        driver: Option<Arc<str>> = "Driver", 8, Text, "RDMA driver, which provides the counters; empty if unknown", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        counter: Arc<str> = "Counter", 26, Text, "The driver's name for it", |v| Cell::Text(v);
+        quantity: Option<Quantity> = "Counts", 15, Name, "What it counts, if known: the same name for several drivers is the same quantity", |v| some(v, |v| Cell::Name(v.id()));
+        qps: Option<Arc<str>> = "QPs", 10, Text, "QPs of this host that it is bound to (rdma statistic qp); empty if it counts for the whole port", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        value: u64 = "Value", 12, Count, "Value reported by the driver", |v| Cell::Count(*v);
+        growth: Option<u64> = "Growth", 12, Count, "Growth since it was first read, or since it last decreased or reappeared; empty if it was read once", |v| count(v);
+        seen: Option<u64> = "Seen", 12, Count, "How many of the same were captured on the interface in that time (to and from the port's addresses): CNPs, or packets marked CE; empty for other quantities, or if the interface is not captured", |v| count(v);
+        resets: u64 = "Resets", 6, Count, "How often it decreased, because it was set to 0 or wrapped, or reappeared after it had vanished", |v| Cell::Count(*v);
+        vanished: bool = "Vanished", 8, Name, "Whether it, or its device, has vanished: the values are those read last", |v| Cell::Name(if *v { "yes" } else { "no" });
     }
 
     /// A queue pair of an RDMA device of this host.
     LocalQpRecord, "local_qps", {
         device: Arc<str> = "Device", 12, Text, "Name of the RDMA device", |v| Cell::Text(v);
-        port: Option<u32> = "Port", 4, Number, "Its port, from 1; nothing before the QP is bound to one", |v| count(v);
+        port: Option<u32> = "Port", 4, Number, "Its port, from 1; empty before the QP is bound to one", |v| count(v);
         qp: u32 = "QP", 8, Qp, "Its number", |v| Cell::Count((*v).into());
         kind: Option<&'static str> = "Type", 8, Name, "smi, gsi, rc, uc, ud, raw_packet, xrc_ini, xrc_tgt, driver or other", |v| some(v, Cell::Name);
         state: Option<&'static str> = "State", 6, Name, "reset, init, rtr, rts, sqd, sqe or err", |v| some(v, Cell::Name);
-        remote_qp: Option<u32> = "Peer QP", 8, Qp, "Number of the QP at the other end; of connected ones only", |v| count(v);
-        pid: Option<u32> = "PID", 8, Number, "Process that made it; nothing where it is the kernel's, or of another PID namespace", |v| count(v);
-        process: Option<Arc<str>> = "Process", 16, Text, "Name of that process, or in brackets the part of the kernel that made it; left out with --privacy", |v| v.as_deref().map_or(Cell::None, Cell::Text);
-        container: Option<Arc<str>> = "Container", 14, Text, "Container that the process is in, by its cgroup: the first twelve digits of its number, or its name; left out with --privacy", |v| v.as_deref().map_or(Cell::None, Cell::Text);
-        notified: Option<u64> = "Told", 9, Count, "Notifications about it, of all kinds, as far as rows are kept; nothing where its port's interface is not captured on", |v| count(v);
+        remote_qp: Option<u32> = "Peer QP", 8, Qp, "Number of the peer's QP; connected QPs only", |v| count(v);
+        pid: Option<u32> = "PID", 8, Number, "Process that created it; empty if it is the kernel's, or of another PID namespace", |v| count(v);
+        process: Option<Arc<str>> = "Process", 16, Text, "Name of that process, or in brackets the part of the kernel that created it; omitted with --privacy", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        container: Option<Arc<str>> = "Container", 14, Text, "Container of the process, from its cgroup: the first twelve digits of its ID, or its name; omitted with --privacy", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        notified: Option<u64> = "Told", 9, Count, "Notifications about it, of all kinds, in the rows kept; empty if its port's interface is not captured", |v| count(v);
     }
 }
 

@@ -79,7 +79,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     let private = preferences.privacy == Some(true);
     if private && cli.mode.export.is_some() {
         return Err(
-            Failure::usage("--export").and("packets hold addresses, and --privacy keeps those in")
+            Failure::usage("--export").and("it would reveal the addresses that --privacy hides")
         );
     }
     let files = [cli.mode.export.as_deref(), cli.mode.html.as_deref()];
@@ -138,7 +138,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         // it.
         let _ = writeln!(
             console.err,
-            "{PROGRAM}: capturing on {}; {rights}; Ctrl-C ends it",
+            "{PROGRAM}: capturing on {}; {rights}; Ctrl-C stops",
             match private {
                 true => counted(cli.input.iface.len() as u64, "interface"),
                 false => cli.input.iface.join(", "),
@@ -151,9 +151,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         inputs.push(Box::new(NicInput::new(private)));
     } else {
         engine.set_nics(Nics {
-            missing: Some(
-                "counters are read where packets are captured: a capture has none".into(),
-            ),
+            missing: Some("counters are read only when capturing live".into()),
             ..Nics::default()
         });
     }
@@ -220,7 +218,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
                 Outcome::Well if live => captured(&engine).and(check_losses(&engine)),
                 Outcome::Well => check_losses(&engine),
                 Outcome::Interrupted => {
-                    Err(Failure::interrupted("this is what was seen until then"))
+                    Err(Failure::interrupted("the output covers packets until then"))
                 }
             }
         }
@@ -239,7 +237,7 @@ fn captured(engine: &Engine) -> Result {
     let states: Vec<String> = watched
         .map(|interface| format!("{} is {}", interface.name, interface.state))
         .collect();
-    Err(Failure::failed("nothing could be captured at the end").and(states.join(", ")))
+    Err(Failure::failed("no interface was up at the end").and(states.join(", ")))
 }
 
 /// Fails if packets were lost.
@@ -313,7 +311,7 @@ fn write_failure(what: &str, why: String, dropped: bool) -> Failure {
     let denied = why.contains("ermission denied");
     let failure = Failure::failed(what).and(why);
     if denied && dropped {
-        failure.and("privileges were dropped before: write elsewhere, or --keep-privileges")
+        failure.and("privileges had been dropped: write elsewhere, or use --keep-privileges")
     } else {
         failure
     }
@@ -392,7 +390,7 @@ fn export(
     let mut text = format!("{}: {}", to.display(), counted(count, "packet"));
     if gone > 0 {
         text += &format!(
-            "; {} older ones had left: give more room with --keep",
+            "; {} older ones were already dropped: increase --keep",
             grouped(gone)
         );
     }

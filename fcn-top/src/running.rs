@@ -53,9 +53,9 @@ pub fn feed<T>(
         over.store(true, Ordering::Release);
         let mut result = Ok(());
         for thread in threads {
-            let ended = thread
-                .join()
-                .unwrap_or_else(|_| Err(Failure::failed("taking packets in broke off: a bug")));
+            let ended = thread.join().unwrap_or_else(|_| {
+                Err(Failure::failed("internal error: packet processing ended"))
+            });
             result = result.and(ended);
         }
         drop(ends);

@@ -76,10 +76,10 @@ pub fn way(cli: &Cli, terminal: bool) -> Result<OutputMode> {
     match (terminal, mode.prometheus) {
         (true, _) => Ok(OutputMode::Screen),
         (false, _) if cli.input.demo => Err(Failure::usage("--demo")
-            .and("standard output is no terminal, and its made-up traffic is for a screen only")),
+            .and("standard output is not a terminal, and synthetic traffic is only shown on a screen")),
         (false, Some(_)) => Ok(OutputMode::Daemon),
-        (false, None) => Err(Failure::usage("standard output is no terminal").and(
-            "say what to print: --report, --json, --jsonl, --csv, --html or --audit; or --prometheus, or --export",
+        (false, None) => Err(Failure::usage("standard output is not a terminal").and(
+            "select an output: --report, --json, --jsonl, --csv, --html or --audit; or --prometheus, or --export",
         )),
     }
 }
@@ -204,8 +204,8 @@ pub fn screen(cli: &Cli, preferences: &Preferences, mode: OutputMode) -> Result<
     let view = Tab::named(view).ok_or_else(|| {
         let views: Vec<_> = Tab::ALL.iter().map(|view| view.id()).collect();
         Failure::usage("--view")
-            .and(format!("`{view}` is none"))
-            .and(format!("there are: {}", views.join(", ")))
+            .and(format!("`{view}` is not a view"))
+            .and(format!("available: {}", views.join(", ")))
     })?;
     let order = preferences.sort.clone().unwrap_or_default();
     let filter = cli.limits.rows.clone().unwrap_or_default();

@@ -75,7 +75,7 @@ pub fn samples(row: &QpRecord) -> Option<String> {
     let one_in = row.sampled.filter(|_| row.is_estimate("total"))?;
     let (low, high) = (row.total_low?, row.total_high?);
     Some(format!(
-        "~{} by samples, one in {}; 95 % interval {} to {}",
+        "~{} from samples, one in {}; 95 % interval {} to {}",
         count(row.total),
         count(one_in),
         count(low),
@@ -88,7 +88,7 @@ pub fn stamps_back(totals: &Totals) -> Option<String> {
     let times = totals.stamps_back;
     (times > 0).then(|| {
         format!(
-            "go back from one packet to the next {}, by {} at most",
+            "go back from one packet to the next {}, by at most {}",
             counted(times, "time"),
             span(totals.stamps_back_most)
         )
@@ -97,7 +97,7 @@ pub fn stamps_back(totals: &Totals) -> Option<String> {
 
 /// Reason for a missing verdict on a row. There may still be data of its sender.
 pub const NO_VERDICT: &str =
-    "none: no data seen is known to be its (by RDMA CM or acknowledgements)";
+    "none: no captured data is known to be its (by RDMA CM or acknowledgements)";
 
 /// Additional data needed for a verdict, appended to insufficient evidence.
 pub fn would_help(row: &QpRecord) -> String {
@@ -127,7 +127,7 @@ pub fn differ_by_place<'r>(rows: impl IntoIterator<Item = &'r QpRecord>) -> bool
 pub fn mean_and_peak<'r>(rows: impl IntoIterator<Item = &'r QpRecord>) -> Option<&'static str> {
     let is_more = |row: &QpRecord| row.rate_mean > row.rate_peak && row.rate_peak.is_some();
     rows.into_iter().any(is_more).then_some(
-        "Mean/s, from a row's first to its last, may exceed Peak/s, the most in a second, if that is less.",
+        "Mean/s, from first to last, may exceed Peak/s, the most in a second, if that time is shorter.",
     )
 }
 
@@ -186,7 +186,7 @@ impl Formatter {
         let names = self.names.as_ref()?;
         (!names.wait(addresses, most)).then(|| {
             format!(
-                "names: not all were found within {}; addresses stand for the others",
+                "names: some were not resolved within {}; their addresses are shown",
                 span(nanos(most))
             )
         })

@@ -126,7 +126,8 @@ fn the_filter_applies() {
 fn it_is_refused_without_a_screen() {
     let done = top_words("--no-config --demo").with(2);
     assert!(
-        done.err.contains("--demo: standard output is no terminal"),
+        done.err
+            .contains("--demo: standard output is not a terminal"),
         "{done:?}"
     );
     for (other, option) in [

@@ -266,11 +266,11 @@ fn cnps_of_unknown_origin_are_not_attributed_to_the_receiver() {
     ] {
         let file = capture(&format!("{name}.pcapng"));
         let report = top_words(&format!("-r {file} --report")).with(0).out;
-        let (_, points) = report.split_once("\nWho notifies\n").unwrap();
+        let (_, points) = report.split_once("\nNotifiers\n").unwrap();
         let (points, _) = points.split_once("\n\n").unwrap();
         assert!(points.contains(&format!(" {role} ")), "{report}");
         let (_, makers) = report
-            .split_once("\nWho made the CNPs, inferred\n")
+            .split_once("\nOrigin of the CNPs, inferred\n")
             .unwrap();
         let makers = makers.lines().nth(1).unwrap();
         let words = maker.replace('_', " ");
@@ -451,7 +451,7 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
         assert!(!done.out.is_empty(), "{options}");
         assert!(
             done.err
-                .contains("cut.pcapng: octet 19716, behind packet 53: "),
+                .contains("cut.pcapng: octet 19716, after packet 53: "),
             "{}",
             done.err
         );
@@ -467,7 +467,7 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
     let all = done.err + &done.out;
     let is_hidden = !all.contains("cut.pcapng");
     assert!(
-        is_hidden && all.contains("the capture: octet 19716, behind packet 53: "),
+        is_hidden && all.contains("the capture: octet 19716, after packet 53: "),
         "{all}"
     );
     let done = top(["-r", path.to_str().unwrap(), "--json"]).with(1);
@@ -495,7 +495,7 @@ fn unreadable_input_is_one_clear_line_and_exit_code_2() {
         (path("nothing"), "No such file"),
         (path("empty"), "empty"),
         (path("text"), "not a capture file"),
-        (path("wifi"), "its link type 105 is none that is read here"),
+        (path("wifi"), "unsupported link type 105"),
         (folder.path().display().to_string(), "directory"),
     ] {
         let done = top(["-r", &file, "--json"]).with(2);
@@ -572,7 +572,7 @@ fn unsupported_link_types_are_reported_with_the_rest() {
     assert!(events.contains("capture.link_type"), "{events}");
     let done = piped("-r - --json", &two_links(&cnp, false)).with(2);
     assert!(
-        done.err.contains("its link type 105 is none"),
+        done.err.contains("unsupported link type 105"),
         "{}",
         done.err
     );
@@ -715,10 +715,9 @@ fn what_a_file_says_was_lost_is_told_as_of_an_interface() {
         assert!(json["events"].to_string().contains(what), "{json:#}");
     }
     let report = top_words(&format!("-r {path} --report")).with(3);
-    let drops = "by the kernel 11, by the interface 7; not known of 1 of 2 interfaces";
+    let drops = "by the kernel 11, by the interface 7; unknown for 1 of 2 interfaces";
     assert!(report.out.contains(drops), "{}", report.out);
-    let warning =
-        "packets were lost when they were captured: dropped by the kernel 11, by the interface 7";
+    let warning = "packets were lost during capture: dropped by the kernel 11, by the interface 7";
     assert!(report.err.contains(warning), "{}", report.err);
     let lines = top_words(&format!("-r {path} --jsonl")).with(3);
     assert!(
@@ -776,7 +775,7 @@ fn limits_and_selections_are_exact() {
     assert!(done.err.contains("--interface: leaf9: "), "{}", done.err);
     top(part.into_iter().chain(both).chain(["--count", "1"])).well();
     let done = top(part.into_iter().chain(both).chain(["--privacy"])).with(2);
-    let said = "--interface: leaf9: the capture has none of that name or number: there are: 0, 1\n";
+    let said = "--interface: leaf9: the capture has no interface of that name or number: available: 0, 1\n";
     assert!(done.err.ends_with(said), "{}", done.err);
     let done = top(["-r", file, "--json", "--filter", "udp port 4791 and ip6"]).well();
     let udp = done.json()["totals"]["packets"].as_u64().unwrap();
@@ -840,7 +839,7 @@ fn exported_packets_reproduce_their_rows() {
     // Nothing matches: a capture without packets. Too little memory: the remaining packets, and a
     // warning.
     let done = top(["-r", &file, "--export", out]).with(2);
-    assert!(done.err.contains("there is one already"), "{}", done.err);
+    assert!(done.err.contains("the file exists"), "{}", done.err);
     let done = top(["-r", &file, "-q", "--json", "--force", "--export", out]).well();
     assert!(
         !rows(&done.json()).is_empty() && done.err.is_empty(),
@@ -884,12 +883,12 @@ fn without_a_terminal_an_output_is_required() {
     assert!(done.err.contains("--report"), "{}", done.err);
     let done = top_words("--json").with(2);
     assert!(
-        done.err.contains("interfaces here: ") && done.err.contains("lo"),
+        done.err.contains("interfaces: ") && done.err.contains("lo"),
         "{}",
         done.err
     );
     let done = top_words("--json --privacy").with(2);
-    assert!(!done.err.contains("interfaces here"), "{}", done.err);
+    assert!(!done.err.contains("interfaces: "), "{}", done.err);
     let done = top_words("--list-interfaces").well();
     assert!(
         done.out.contains("lo") && done.out.contains("loopback"),
@@ -1034,7 +1033,7 @@ fn counters_need_an_rdma_device() {
     let json = done.json();
     assert_eq!(json["counters"].as_array().map(Vec::len), Some(0));
     let why = json["counters_missing"].as_str().unwrap();
-    assert!(why.contains("a capture has none"), "{why}");
+    assert!(why.contains("only when capturing live"), "{why}");
 }
 
 #[test]

@@ -348,7 +348,7 @@ fn an_interface_down_at_first_is_awaited_and_privileges_are_dropped() {
     assert_eq!(notified(&done), 3, "{done:?}");
     for (message, is) in [
         ("it is down: waiting", true),
-        ("it is up, and captured on", true),
+        ("it is up, and captured from", true),
         ("was set down", false),
         ("is back", false),
     ] {
@@ -595,8 +595,8 @@ fn missing_privileges_are_reported_with_advice() {
         "cannot capture: lo: not permitted: this process lacks CAP_NET_RAW",
         "\n  1. run it as root",
         "sudo setcap cap_net_raw+ep /",
-        "\n  2. or permit it",
-        "\n  3. or read from a program that is permitted",
+        "\n  2. or grant them",
+        "\n  3. or read from a permitted program",
         "tcpdump -i lo -U -w - | ",
     ] {
         assert!(done.err.contains(part), "{part}: {}", done.err);
@@ -614,7 +614,7 @@ fn a_private_run_does_not_name_interfaces() {
     let start = |ifaces: &str| far(&pair, &format!("{ifaces} --json --privacy"));
     // Only requested interfaces are named if they do not exist.
     let done = Running::spawn(&mut start("-i v192.0.2.78")).end().with(2);
-    let wrong = "cannot capture: v192.0.2.78: there is no such interface\n";
+    let wrong = "cannot capture: v192.0.2.78: no such interface\n";
     assert!(done.err.ends_with(wrong), "{}", done.err);
     let running = Running::start(start(&format!("-i far -i {name}")));
     pair.ip(End::Far, &["link", "set", name, "down"]);
@@ -638,7 +638,7 @@ fn a_private_run_does_not_name_interfaces() {
 fn an_interface_that_is_not_there_is_a_wrong_option() {
     let done = top(["-i", "no-such-if0", "--json"]).with(2);
     assert!(
-        done.err.contains("no-such-if0: there is no such interface"),
+        done.err.contains("no-such-if0: no such interface"),
         "{done:?}"
     );
     let done = top(["-i", "la", "--json"]).with(2);
@@ -685,7 +685,7 @@ fn limits_and_signals_end_a_run_as_they_should() {
         .well();
     assert_eq!(done.out, "");
     let done = watch(&pair, "--report --duration 300ms").end().well();
-    assert!(done.out.contains("No packet was seen"), "{done:?}");
+    assert!(done.out.contains("No packet was captured"), "{done:?}");
     // By number, exactly.
     let running = watch(&pair, "--json --count 5");
     send(&pair, slices(&cnps(20)));
@@ -791,7 +791,7 @@ fn capture_on_all_interfaces_counts_each_of_them() {
         assert_eq!(json["totals"]["notifications"]["cnp"], 7, "{done:?}");
     }
     let done = top(["-i", "any", "-i", "lo", "--json"]).with(2);
-    assert!(done.err.contains("give it alone"), "{done:?}");
+    assert!(done.err.contains("specify it alone"), "{done:?}");
 }
 
 #[test]
@@ -844,7 +844,7 @@ fn a_pipe_without_a_writer_can_be_interrupted() {
         Running::spawn(command.arg("-r").arg(&pipe).arg("--json"))
     };
     let done = read().interrupt().with(130);
-    assert!(done.err.contains("nothing had been read"), "{done:?}");
+    assert!(done.err.contains("nothing was read"), "{done:?}");
     // The writer may come later, and write in pieces.
     let running = read();
     thread::sleep(Duration::from_millis(200));

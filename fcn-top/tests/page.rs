@@ -153,7 +153,7 @@ fn a_private_page_of_an_interface_does_not_name_it() {
     let rules = data["filters"]["rules"].as_object().unwrap();
     assert!(!rules.is_empty());
     let know = data["know"].to_string();
-    assert!(know.contains("they may find more or less"), "{know}");
+    assert!(know.contains("they may match more or less"), "{know}");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_page_explains_missing_filters() {
         ("--utc", None),
         (
             "--per-interface",
-            Some("--per-interface each counts what one place saw"),
+            Some("--per-interface each counts one capture point"),
         ),
         ("--privacy", Some("which --privacy hides")),
     ] {
@@ -252,10 +252,7 @@ fn a_browser_renders_it_and_runs_nothing_else() {
         assert!(page.contains("data-state=\"ready\""), "{read}: {page}");
         let body = page.rsplit_once("<main id=\"page\">").expect("the page").1;
         let body = body.split_once("</main>").expect("its end").0;
-        assert!(
-            body.contains("<h2>Who was told to slow down</h2>"),
-            "{read}"
-        );
+        assert!(body.contains("<h2>Notified senders</h2>"), "{read}");
         assert_eq!(body.contains("<canvas"), charts, "{read}");
         // The page has only our own elements; data is text in them.
         for element in ["<script", "<img", "<b ", "<b>"] {
@@ -275,7 +272,7 @@ const CLICKS: &str = r#"
 addEventListener("load", () => {
   const all = (css, root = document) => [...root.querySelectorAll(css)];
   const seen = {};
-  const section = all("section").find((one) => one.querySelector("h2")?.textContent === "Who was told to slow down");
+  const section = all("section").find((one) => one.querySelector("h2")?.textContent === "Notified senders");
   const rows = () => all("tbody > tr:not([hidden])", section).length;
   seen.rows = rows();
   dispatchEvent(new Event("beforeprint"));
@@ -384,7 +381,7 @@ addEventListener("load", () => {
     begins: document.querySelector(".sticky [role=status]").textContent.split(",")[0],
     first: plot.nextElementSibling.textContent,
     ticks: [...written].filter((text) => / (d|h|min|s)$/.test(text)).sort(),
-    says: [...document.querySelectorAll("p:not(.screen)")].some((one) => one.textContent === "Time is that since the first packet."),
+    says: [...document.querySelectorAll("p:not(.screen)")].some((one) => one.textContent === "Time since the first packet."),
     seldom: page.show.rate(1.157e-5), spans: [3.5e12, 3.6e12, 8.64e14].map(page.show.span),
   };
   const result = document.createElement("output");

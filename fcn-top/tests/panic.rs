@@ -59,7 +59,7 @@ const CASES: [Case; 3] = [
         "capture",
         &[],
         "1",
-        "fcn-top: a part of the program broke: the message above says where",
+        "fcn-top: internal error: see the message above",
     ),
 ];
 

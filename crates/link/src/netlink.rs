@@ -67,7 +67,7 @@ impl Netlink {
     ) -> io::Result<Vec<u8>> {
         self.send(request, 0)?;
         let answer = self.receive(kind, false)?.pop();
-        answer.ok_or_else(|| io::Error::other("the kernel gave no answer"))
+        answer.ok_or_else(|| io::Error::other("the kernel did not answer"))
     }
 
     fn send(&mut self, request: impl NetlinkSerializable, flags: u16) -> io::Result<()> {

@@ -23,7 +23,7 @@ const WAITING: usize = 16 << 20;
 #[derive(Debug, Error)]
 #[error(
     "{interface}: cannot open an AF_PACKET socket: {error}{}",
-    if self.is_permission() { "; this takes CAP_NET_RAW" } else { "" }
+    if self.is_permission() { "; this needs CAP_NET_RAW" } else { "" }
 )]
 pub struct PacketSocketError {
     interface: String,

@@ -24,7 +24,7 @@ pub const TURN: usize = 64;
 
 /// Reason why no more frames arrive: the interface is gone or down.
 #[derive(Debug, Error)]
-#[error("the interface gives no frames: {0}")]
+#[error("cannot receive frames from the interface: {0}")]
 pub struct ReceiveError(#[from] io::Error);
 
 /// Options for opening a port.

@@ -84,7 +84,7 @@ pub fn require(needed: &[Capability], program: &Path) -> Result<(), MissingCapab
 #[error(
     "not permitted: this process lacks {}; either\n  \
      1. run it as root:\n     sudo {} …\n  \
-     2. or permit it to this program, for everybody who can run it (again after each build or update of it):\n     {}{}",
+     2. or grant them to this program, for everyone who can run it (again after each build or update):\n     {}{}",
     purposes(missing),
     quoted(program),
     setcap(needed, program),
@@ -174,7 +174,7 @@ mod tests {
              CAP_BPF (loads the XDP program); either\n  \
              1. run it as root:\n     \
              sudo /opt/fcn/fcn-gen …\n  \
-             2. or permit it to this program, for everybody who can run it (again after each build or update of it):\n     \
+             2. or grant them to this program, for everyone who can run it (again after each build or update):\n     \
              sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep /opt/fcn/fcn-gen"
         );
         // Packages install a copy for a group.

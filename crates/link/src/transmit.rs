@@ -194,7 +194,7 @@ pub enum TransmitError {
         interface: String,
     },
     /// The kernel refused for another reason.
-    #[error("{interface}: the kernel does not take frames: {error}")]
+    #[error("{interface}: the kernel does not accept frames: {error}")]
     Kernel {
         /// Name of the interface.
         interface: String,

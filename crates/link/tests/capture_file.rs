@@ -321,9 +321,9 @@ fn an_unwritable_path_is_refused_with_advice() {
     for (path, advice) in [
         (inside("missing/x.pcapng"), "create its folder first"),
         (inside("file/x.pcapng"), "not a folder"),
-        (inside("folder"), "name a file in that folder"),
+        (inside("folder"), "specify a file in that folder"),
         (inside(&"x".repeat(300)), "a shorter name"),
-        (inside("folder/.."), "names no file"),
+        (inside("folder/.."), "not a file name"),
     ] {
         let e = create(&path).err().unwrap();
         let text = e.to_string();
@@ -397,7 +397,7 @@ fn an_invalid_packet_is_refused_without_output() {
     for (result, reason) in [
         (
             writer.packet(1, 0, &[1], 1),
-            "the file has 1 (numbered from 0)",
+            "the file has 1 interfaces (numbered from 0)",
         ),
         (writer.packet(0, 0, &[1, 2], 1), "it must be 2 or more"),
         (

@@ -591,7 +591,7 @@ fn a_file_cut_at_any_octet_returns_the_packets_before() {
             assert!(e.is_cut(), "{len}: {e}");
             assert!(e.octet() < len as u64, "{len}: {e}");
             assert_eq!(e.packets(), packets.len() as u64);
-            let has_whole = e.to_string().contains("in front is whole");
+            let has_whole = e.to_string().contains("everything before it is complete");
             assert_eq!(has_whole, !packets.is_empty(), "{len}: {e}");
         }
         assert_eq!(before, whole.len() - 1);
@@ -616,7 +616,7 @@ fn a_cut_file_is_reported_with_the_position() {
     let file = Order::Little.pcap(0xA1B2_C3D4, 1, &[(0, 0, 3, b"one"), (0, 0, 3, b"two")]);
     let text = failure(&file[..file.len() - 1]);
     assert!(
-        text.starts_with("test: octet 43, behind packet 1: the file ends within"),
+        text.starts_with("test: octet 43, after packet 1: the file ends in the middle"),
         "{text}"
     );
     let text = failure(&file[..30]);
@@ -761,8 +761,8 @@ fn violations_of_the_format_are_reported() {
             block(&[6, 32, 1, 0, 0, 0, 0, 32]),
             "a packet of interface 1, but 1 are described",
         ),
-        (version, "version 2.0 of the format"),
-        (pcap, "version 3.4 of the format"),
+        (version, "format version 2.0"),
+        (pcap, "format version 3.4"),
         (magic, "malformed: the byte-order magic"),
         (interface(&[2, 0, 9, 0]), "longer than its block"),
         (interface(&[9, 0, 0, 0]), "if_tsresol"),
@@ -885,7 +885,7 @@ fn an_unreadable_path_is_reported_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     for (path, want) in [
         (folder.path().join("missing"), "check the name"),
-        (folder.path().to_path_buf(), "name a file in that folder"),
+        (folder.path().to_path_buf(), "specify a file in that folder"),
         (PathBuf::from("/dev/null"), "it is empty"),
     ] {
         let e = CaptureReader::open(&path).err().unwrap();

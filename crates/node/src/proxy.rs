@@ -12,12 +12,10 @@ use crate::reasons::reasons;
 use crate::sender_qps::{KnownBy, SenderQps};
 use fcn_observe::data::FlowKey;
 use fcn_observe::time::Time;
+use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Claim, End, Findings, Frame, IcrcCheck, Notification, Qp, Rule, Severity, Subject};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-/// IP protocol number of UDP.
-const UDP: u8 = 17;
 
 /// Configuration.
 #[derive(Clone, Debug)]
@@ -193,7 +191,9 @@ impl Proxy {
         if broken {
             return Err(Refused::Malformed);
         }
-        if tuple.protocol != UDP || tuple.destination_port != frame.profile().rocev2_port {
+        if tuple.protocol != next_header::UDP
+            || tuple.destination_port != frame.profile().rocev2_port
+        {
             return Err(Refused::NotRoce);
         }
         Ok(FlowKey {

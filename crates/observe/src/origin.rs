@@ -152,7 +152,7 @@ impl Mac {
 
 /// Source MAC addresses compared.
 #[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
-#[display("its source MAC address is {cnp}, that of the receiver's packets {receiver}")]
+#[display("its source MAC address is {cnp}; the receiver's packets have {receiver}")]
 pub struct Macs {
     /// The CNP's address.
     pub cnp: Mac,
@@ -183,7 +183,7 @@ pub enum Evidence {
     /// It comes from another address than the receiver's, and passed fewer routers than the
     /// receiver's packets.
     #[display(
-        "comes from another address than the receiver's; routers passed, by hop limit: {passed}; by the receiver's packets: {receiver} at least"
+        "comes from an address other than the receiver's; routers passed, by hop limit: {passed}; by the receiver's packets: at least {receiver}"
     )]
     OtherAddress {
         /// Number of routers that it passed.
@@ -193,21 +193,21 @@ pub enum Evidence {
     },
     /// It comes from another address than the receiver's, but from the receiver's NIC.
     #[display(
-        "comes from another address than the receiver's, but from its source MAC address, {_0}, and has passed no router: a NIC may have several addresses"
+        "comes from an address other than the receiver's, but from its source MAC address, {_0}, and has passed no router: a NIC may have several addresses"
     )]
     SecondAddress(Mac),
     /// It comes from another address than the receiver's, which may be of the same NIC.
     #[display(
-        "comes from another address than the receiver's, but nothing shows that another node made it: a NIC may have several addresses"
+        "comes from an address other than the receiver's, but nothing shows that another node sent it: a NIC may have several addresses"
     )]
     AddressUnclear,
     /// It has another source MAC address than the receiver, whose packets have passed no router
     /// yet.
-    #[display("{_0}, and those have passed no router yet")]
+    #[display("{_0} and have passed no router yet")]
     OtherMac(Macs),
     /// It passed fewer routers.
     #[display(
-        "routers passed, by hop limit: {passed}; by the receiver's packets: {receiver} at least{}", also(*macs)
+        "routers passed, by hop limit: {passed}; by the receiver's packets: at least {receiver}{}", also(*macs)
     )]
     Nearer {
         /// Number of routers that it passed.
@@ -220,23 +220,23 @@ pub enum Evidence {
     },
     /// No CE mark reached the receiver.
     #[display(
-        "the flow's data passed on the receiver's link, another place of the capture, without a gap in PSNs and without a CE mark"
+        "the flow's data passed the receiver's link, another capture point, without a PSN gap and without a CE mark"
     )]
     NoMark,
     /// It was captured on the receiver's link, is like the receiver's packets, and answers a CE
     /// mark.
     #[display(
-        "seen on the receiver's link behind a CE mark, with its MAC address, and has passed no router"
+        "captured on the receiver's link after a CE mark, with the receiver's MAC address, and has passed no router"
     )]
     OnItsLink,
     /// It is like the receiver's packets.
     #[display(
-        "like the receiver's packets in routers passed and source MAC address, as far as they show; a node on the way may imitate them"
+        "like the receiver's packets in routers passed and source MAC address, as far as known; a node on the path may imitate them"
     )]
     Alike,
     /// It is like the receiver's packets, but was not captured on the receiver's link.
     #[display(
-        "like the receiver's packets, but no CNP about the flow passed the receiver's link, another place of the capture"
+        "like the receiver's packets, but no CNP about the flow passed the receiver's link, another capture point"
     )]
     NotOnItsLink,
     /// It passed as many routers as the receiver's packets, and has another source MAC address.
@@ -244,31 +244,33 @@ pub enum Evidence {
     MacUnlike(Macs),
     /// The receiver's packets are not all alike.
     #[display(
-        "the receiver's packets are not all alike here, in routers passed or source MAC address: some are like it"
+        "the receiver's packets differ here in routers passed or source MAC address: some are like it"
     )]
     Varied,
     /// It passed fewer or more routers, and may have taken another path.
-    #[display("hop limit unlike that of the receiver's packets, but it may have come another way")]
+    #[display(
+        "its hop limit differs from the receiver's packets, but it may have taken another path"
+    )]
     OtherPath,
     /// It passed fewer routers, but so may all packets that the receiver has sent since.
     #[display(
-        "passed fewer routers than the receiver's packets, but its route may have become shorter: none before and behind it took the same path"
+        "passed fewer routers than the receiver's packets, but its route may have become shorter: none before and after it took the same path"
     )]
     RouteUnclear,
     /// Nothing can be compared: it came in a tunnel, or not by Ethernet and IP.
-    #[display("hop limits are not compared within tunnels and on other links than Ethernet")]
+    #[display("hop limits are not compared in tunnels and on links other than Ethernet")]
     NoSigns,
     /// The flow that it is about is unknown.
-    #[display("the flow that it is about is not known")]
+    #[display("its flow is unknown")]
     NoFlow,
     /// Too few packets of the receiver were captured at the same capture point.
-    #[display("too few packets of the receiver were seen here to compare it with")]
+    #[display("too few packets of the receiver were captured here to compare it with")]
     NothingAlike,
     /// CNPs without a common maker: their numbers by maker, indexed as [`Maker::ALL`].
-    #[display("judged one by one, CNPs are {}", by_maker(_0))]
+    #[display("CNPs judged one by one: {}", by_maker(_0))]
     Several([u32; Maker::ALL.len()]),
     /// Only samples of packets were captured.
-    #[display("only samples were seen, which are too few to compare it with")]
+    #[display("only samples were captured, too few to compare it with")]
     Sampled,
 }
 
@@ -1484,7 +1486,7 @@ mod tests {
         assert_eq!(forged, on_the_way(Evidence::OtherMac(macs)));
         assert_eq!(
             forged.evidence.to_string(),
-            "its source MAC address is 02:00:00:00:00:01, that of the receiver's packets 02:00:00:00:00:09, and those have passed no router yet"
+            "its source MAC address is 02:00:00:00:00:01; the receiver's packets have 02:00:00:00:00:09 and have passed no router yet"
         );
         // Data has passed a router: this is the receiver's link.
         let routed = Passing {
@@ -1834,7 +1836,7 @@ mod tests {
         );
         assert_eq!(
             one.unwrap().evidence.to_string(),
-            "judged one by one, CNPs are receiver_or_imitation 98, network 1"
+            "CNPs judged one by one: receiver_or_imitation 98, network 1"
         );
         let few = (0..100).map(|n| if n % 40 == 7 { alike } else { nearer });
         let few = row(&origins, few).unwrap();

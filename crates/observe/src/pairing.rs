@@ -31,6 +31,10 @@ const ENOUGH_IN_STEP: u8 = 8;
 /// The same for those or for the only two QPs, if data and acknowledgements come from different UDP
 /// source ports: drivers give a connection the same one in both directions.
 const ENOUGH_APART: u8 = 32;
+/// Number of acknowledgements in a row of packets before a flow's last one, after that one was
+/// acknowledged, that dissolve a pair: the QP at the sender has another connection. Copies and
+/// reordering cause fewer before the flow continues.
+const ENOUGH_STALE: u8 = 32;
 /// Number of additional contradicting acknowledgements, compared with the best flow, that rules a
 /// flow out: each is of a packet that the flow had not sent.
 const MARGIN: u8 = 4;
@@ -180,6 +184,11 @@ struct End {
     qp: Qp,
     /// PSN of the last acknowledgement to it.
     psn: u32,
+    /// PSN of the last packet of its mate's flow, if that was acknowledged.
+    completed: u32,
+    /// PSN of the last packet to it when its pair was dissolved, if that was acknowledged: no
+    /// acknowledgement is about its flow until it continues.
+    abandoned: u32,
     /// Number of the last packet to it that was processed.
     touched: u32,
     /// UDP source ports of packets to it, by [`Traffic`]; 0: none, [`SEVERAL`]: several.
@@ -190,6 +199,8 @@ struct End {
     from: Resolved,
     /// Acknowledgements to it since it was paired.
     acks: Cell,
+    /// Number of acknowledgements to it since its flow's last packet was acknowledged.
+    stale: u8,
     /// Number of acknowledgements and CNPs to it.
     packets: u8,
     /// True if another connection has the same PSNs.
@@ -206,6 +217,8 @@ impl End {
             row: Vec::new(),
             qp,
             psn: NO_PSN,
+            completed: NO_PSN,
+            abandoned: NO_PSN,
             touched: 0,
             ports: [0; 2],
             mate: UNPAIRED,
@@ -217,6 +230,7 @@ impl End {
                 mean: 0.0,
                 squares: 0.0,
             },
+            stale: 0,
             packets: 0,
             in_step: false,
             has_data: false,
@@ -393,9 +407,14 @@ impl Between {
         if mate == usize::from(UNPAIRED) {
             return;
         }
-        for (at, place) in [(at, place), (1 - at, mate)] {
+        let completed = [
+            self.sides[1 - at].ends[mate].completed,
+            self.sides[at].ends[place].completed,
+        ];
+        for ((at, place), abandoned) in [(at, place), (1 - at, mate)].into_iter().zip(completed) {
             let end = &mut self.sides[at].ends[place];
-            (end.mate, end.psn) = (UNPAIRED, NO_PSN);
+            (end.mate, end.psn, end.abandoned) = (UNPAIRED, NO_PSN, abandoned);
+            (end.completed, end.stale) = (NO_PSN, 0);
             let key = (self.hosts.0[at], end.qp);
             if peers.hosts.get(&key) == Some(&self.hosts.0[1 - at]) {
                 peers.hosts.remove(&key);
@@ -587,16 +606,25 @@ impl Between {
             let Some((last, _)) = position(mate) else {
                 return;
             };
+            if psn == last {
+                end.completed = last;
+            }
             // With many packets in flight, acknowledgements lag far behind.
             let is_behind = match end.from {
                 Resolved::Port => last.wrapping_sub(psn) & MAX_24 < FAR,
                 _ => fits(last, psn),
             };
+            end.stale = match is_behind && psn != last && end.completed == last {
+                true => end.stale + 1,
+                false => 0,
+            };
             let is_anothers = || {
                 let mut others = others.ends.iter().filter(|other| other.qp != mate.qp);
                 others.any(|other| position(other).is_some_and(|(last, _)| fits(last, psn)))
             };
-            if is_beside(last, psn) || end.from == Resolved::Port {
+            if end.stale >= ENOUGH_STALE {
+                // The QP has a new connection; both may match the rule of ports.
+            } else if is_beside(last, psn) || end.from == Resolved::Port {
                 end.acks.count(is_behind);
                 end.psn = psn;
                 if end.from == Resolved::Only
@@ -631,7 +659,8 @@ impl Between {
             let is_taken = other.is_vacant || other.is_paired() && other.from == Resolved::Port;
             if is_taken || self.by_port && have_other_ports(ports, other.ports) {
                 *cell = Cell::default();
-            } else if let Some((last, sent)) = position(other) {
+            } else if let Some((last, sent)) = position(other).filter(|at| at.0 != other.abandoned)
+            {
                 cell.count(fits(last, psn));
                 fitting |= Mask::from(fits(last, psn)) << n;
                 current += u32::from(is_beside(last, psn));
@@ -946,6 +975,7 @@ impl Pairing {
             let end = &mut between.sides[at].ends[place];
             end.has_data = true;
             if is_anew {
+                end.abandoned = NO_PSN;
                 end.ports = [0; 2];
                 for other in &mut between.sides[1 - at].ends {
                     if let Some(cell) = other.row.get_mut(place) {
@@ -1322,6 +1352,36 @@ mod tests {
             None,
             "the QP at the receiver begins anew"
         );
+    }
+
+    #[test]
+    fn a_qp_of_the_sender_that_is_used_again_gets_its_new_flow() {
+        let own = Qp::truncate(887);
+        for (case, ports) in [
+            ("acks", [0xC001, 0xC002]),
+            (
+                "port",
+                [20, 21].map(|qp| udp_source_port(own, Qp::truncate(qp))),
+            ),
+        ] {
+            let mut pairing = begun([]);
+            let mut flows: FlowTable<u32> = FlowTable::new(8);
+            // Another connection is beside both, with its own PSNs.
+            for (n, (qp, port)) in (20..).zip(ports).enumerate() {
+                for at in 0..200 {
+                    let time = n as u64 * 1_000 + u64::from(at);
+                    for (receiver_qp, sender_qp, psn) in
+                        [(qp, own, at), (30, Qp::truncate(31), 100_000 + time as u32)]
+                    {
+                        let flow = flow(receiver_qp);
+                        *flows.data(flow, time, (Some(psn), port), || 0).0 = psn;
+                        pairing.begins(&flow, false, port);
+                        pairing.acknowledged((B, A, sender_qp), port, (time, psn), &flows);
+                    }
+                }
+                assert_eq!(found(&pairing, 887), Some(qp), "{case}");
+            }
+        }
     }
 
     proptest! {

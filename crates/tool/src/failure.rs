@@ -90,10 +90,10 @@ impl Failure {
             .and(path.display().to_string())
             .and(error.to_string());
         match error.kind() {
-            io::ErrorKind::PermissionDenied => failure.and("check who may write there"),
+            io::ErrorKind::PermissionDenied => failure.and("check the permissions there"),
             io::ErrorKind::NotFound => failure.and("check that its folder exists"),
-            io::ErrorKind::StorageFull => failure.and("make room, or write elsewhere"),
-            io::ErrorKind::IsADirectory => failure.and("name a file in it"),
+            io::ErrorKind::StorageFull => failure.and("free some space, or write elsewhere"),
+            io::ErrorKind::IsADirectory => failure.and("specify a file in it"),
             _ => failure,
         }
     }

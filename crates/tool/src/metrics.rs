@@ -144,7 +144,9 @@ pub fn read_address(text: &str) -> std::result::Result<SocketAddr, String> {
 pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| {
         let hint = match error.kind() {
-            std::io::ErrorKind::AddrInUse => "choose another port, or end what listens there",
+            std::io::ErrorKind::AddrInUse => {
+                "choose another port, or stop the program that uses it"
+            }
             std::io::ErrorKind::AddrNotAvailable => "choose an address of this machine",
             std::io::ErrorKind::PermissionDenied => "choose a port above 1023",
             _ => "choose another address",

@@ -25,8 +25,8 @@ impl Replacing {
         match there.filter(|_| !self.force) {
             Some(path) => Err(Failure::usage("cannot write")
                 .and(path.display().to_string())
-                .and("there is one already")
-                .and("choose another name, or give --force to replace it")),
+                .and("the file exists")
+                .and("choose another name, or use --force to replace it")),
             None => Ok(()),
         }
     }
@@ -44,7 +44,7 @@ mod tests {
         let failure = gentle.check([Some(new), Some(there)]).unwrap_err();
         assert_eq!(
             failure.to_string(),
-            "cannot write: Cargo.toml: there is one already: choose another name, or give --force to replace it"
+            "cannot write: Cargo.toml: the file exists: choose another name, or use --force to replace it"
         );
         assert_eq!(failure.exit().code(), 2);
         forced.check([Some(there)]).unwrap();

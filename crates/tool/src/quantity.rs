@@ -1,6 +1,6 @@
 //! Quantities in human notation, on command lines and in scenario files: rates, times, counts,
-//! sizes, factors, MAC addresses, prefixes. Parsing is exact: values that the smallest unit cannot
-//! represent are refused, not rounded. Quantities are also formatted here.
+//! sizes, factors, MAC addresses, prefixes. Values that the smallest unit cannot represent are
+//! refused, not rounded, except durations. Quantities are also formatted here.
 
 use core::fmt;
 use core::num::NonZeroU32;
@@ -176,7 +176,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
         .find_map(|(unit, make)| Some((lower.strip_suffix(unit)?, make)))
         .ok_or_else(how)?;
     match KIND.read(number) {
-        Ok(0) => Err(format!("`{text}`: a rate is 1 a second or more")),
+        Ok(0) => Err(format!("`{text}`: a rate must be at least 1 per second")),
         Ok(value) => Ok(make(value)),
         Err(_) => Err(how()),
     }
@@ -189,7 +189,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
 pub fn count(text: &str) -> Result<u64, String> {
     const KIND: Kind = Kind::new("number", "1000, 10k or 1.5M", &[PREFIXES]).in_any_case();
     match KIND.read(text)? {
-        0 => Err("it must be 1 or more".to_owned()),
+        0 => Err("it must be at least 1".to_owned()),
         value => Ok(value),
     }
 }
@@ -200,7 +200,7 @@ pub fn count(text: &str) -> Result<u64, String> {
 /// The text is invalid.
 pub fn one_in(text: &str) -> Result<NonZeroU32, String> {
     let value = u32::try_from(count(text)?).ok().and_then(NonZeroU32::new);
-    value.ok_or_else(|| format!("it must be {} or less", u32::MAX))
+    value.ok_or_else(|| format!("it must be at most {}", u32::MAX))
 }
 
 /// Parses a duration, rounded down to nanoseconds: `500us`, `20ms`, `10s`, `5min`, `1h`; a number

@@ -25,7 +25,7 @@ pub struct Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
     /// The input ends before the format does.
-    #[error("needs {need} octets, {have} are there")]
+    #[error("needs {need} octets, but has {have}")]
     Short {
         /// Octets that the layer needs, from its own start.
         need: usize,
@@ -63,7 +63,7 @@ pub enum ErrorKind {
         max: usize,
     },
     /// The buffer given to an emitter is too small.
-    #[error("writing needs {need} octets, the buffer has {have}")]
+    #[error("writing needs {need} octets, but the buffer has {have}")]
     Buffer {
         /// Octets needed.
         need: usize,
@@ -77,8 +77,8 @@ pub enum ErrorKind {
 fn allowed(min: usize, max: usize) -> String {
     match min.cmp(&max) {
         Ordering::Equal => format!("must be {min}"),
-        Ordering::Less => format!("allowed here {min} to {max}"),
-        Ordering::Greater => format!("but only {max} would fit"),
+        Ordering::Less => format!("must be {min} to {max}"),
+        Ordering::Greater => format!("but at most {max} fits"),
     }
 }
 

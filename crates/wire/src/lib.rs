@@ -15,42 +15,24 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-pub mod bth;
-pub mod checksum;
-pub mod claim;
-pub mod cnp;
-pub mod compose;
-pub mod draft;
-pub mod emit;
+mod build;
 pub mod error;
-pub mod erspan;
-pub mod fast_cnp;
-mod fields;
-pub mod finding;
 pub mod frame;
-pub mod header;
-pub mod icrc;
+mod headers;
 mod identified;
-pub mod infiniband;
-pub mod ioam;
-pub mod ip;
-pub mod ipv6_ext;
-mod layer;
-mod link_type;
-pub mod mad;
-pub mod message;
-pub mod notification;
-mod octets;
-pub mod pfc;
+mod messages;
 pub mod pnc;
-pub mod profile;
-pub mod proxy_address;
-pub mod proxy_cn;
-pub mod rdma_cm;
-pub mod rewrite;
-pub mod sflow;
-pub mod template;
-pub mod wan_fcn;
+mod rules;
+
+pub use build::{compose, emit, rewrite, template};
+pub(crate) use frame::layer;
+pub use frame::{claim, message, notification};
+pub use headers::{checksum, erspan, header, infiniband, ip, ipv6_ext, sflow};
+pub(crate) use headers::{fields, octets};
+pub use messages::{
+    bth, cnp, fast_cnp, icrc, ioam, mad, pfc, proxy_address, proxy_cn, rdma_cm, wan_fcn,
+};
+pub use rules::{draft, finding, profile};
 
 pub use bth::{Opcode, Qp};
 pub use claim::Claim;

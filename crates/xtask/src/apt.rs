@@ -176,7 +176,7 @@ pub(crate) fn mirror() -> Outcome<String> {
     command.args(["indextargets", "--format", "$(LABEL) $(REPO_URI)"]);
     let rows = process::stdout(command.arg("Created-By: Packages"))?;
     mirror_among(&rows)
-        .context("apt's sources name no Debian mirror, or its lists were never read")
+        .context("apt's sources contain no Debian mirror, or its lists were never fetched")
         .advise("run `apt-get update`, on Debian")
 }
 

@@ -42,7 +42,7 @@ pub fn root() -> Outcome<PathBuf> {
     // Determined at run time: a binary in a target folder shared by two clones must serve both.
     let start = match std::env::var_os("CARGO_MANIFEST_DIR") {
         Some(folder) => PathBuf::from(folder),
-        None => std::env::current_dir().context("cannot tell the present folder")?,
+        None => std::env::current_dir().context("cannot determine the current folder")?,
     };
     let is_root = |folder: &&Path| folder.join("crates/xtask/Cargo.toml").is_file();
     let root = start.ancestors().find(is_root).map(Path::to_path_buf);
@@ -184,7 +184,9 @@ pub fn messages(command: &mut Command) -> Outcome<String> {
     }
     progress.clear();
     let status = running.0.wait()?;
-    let out = out.join().map_err(|_| anyhow!("cargo was not heard"))??;
+    let out = out
+        .join()
+        .map_err(|_| anyhow!("reading cargo's output failed"))??;
     if status.success() {
         return Ok(out);
     }
@@ -221,9 +223,7 @@ impl Progress {
                 self.compiled += 1;
                 format!("building: {} packages so far, {package}", self.compiled)
             }
-            (Some("Blocking"), _) => {
-                "building: another cargo is at work here; waiting for it".into()
-            }
+            (Some("Blocking"), _) => "building: waiting for another cargo process".into(),
             _ => return,
         };
         if self.is_terminal {
@@ -257,7 +257,7 @@ fn artifacts(messages: &str, name: &str) -> impl Iterator<Item = Value> {
 pub fn executable(messages: &str, name: &str) -> Outcome<PathBuf> {
     artifacts(messages, name)
         .find_map(|m| m["executable"].as_str().map(PathBuf::from))
-        .with_context(|| format!("cargo made no program {name}"))
+        .with_context(|| format!("cargo built no program {name}"))
 }
 
 /// Finds the plugin's shared library.
@@ -269,5 +269,5 @@ pub fn shared_library(messages: &str) -> Outcome<PathBuf> {
         .flat_map(|m| m["filenames"].as_array().cloned().unwrap_or_default())
         .filter_map(|file| file.as_str().map(PathBuf::from))
         .find(|file| file.extension().is_some_and(|e| e == "so"))
-        .with_context(|| format!("cargo made no shared library of {PLUGIN_PACKAGE}"))
+        .with_context(|| format!("cargo built no shared library for {PLUGIN_PACKAGE}"))
 }

@@ -60,8 +60,8 @@ pub fn run() -> Outcome {
         "Build the plugin, fcn-gen and fcn-top, and install the plugin",
         "Write the sample captures, and decode them",
         "Compare mechanisms under the same congestion, in virtual time",
-        "Congest a network of links, and see who is told",
-        "See who slows down when told",
+        "Congest a network of links, and see who is notified",
+        "See who slows down when notified",
     ];
     let steps = titles.len();
     for (number, title) in (1..).zip(titles) {
@@ -113,7 +113,7 @@ fn show(folder: &Path) -> Outcome<String> {
     let folder = folder.display();
     ensure!(
         notifications > 0,
-        "tshark finds no notification in {folder}\n  what to do: cargo xtask install-plugin"
+        "tshark found no notification in {folder}\n  what to do: cargo xtask install-plugin"
     );
     let all = all.len();
     Ok(format!(
@@ -136,16 +136,16 @@ fn compare(generator: &Generator) -> Outcome<String> {
             println!("    {line}");
         }
     }
-    Ok(format!("the whole table: fcn-gen compare {COMPARED}"))
+    Ok(format!("full table: fcn-gen compare {COMPARED}"))
 }
 
 /// Runs a network in namespaces, if this process may create them.
 fn on_links(generator: &Generator, monitor: &Path) -> Outcome<String> {
     if let Err(missing) = lab::ensure_possible() {
         let missing = format!("{missing:#}").replace('\n', "\n    ");
-        let notice = format!("LEFT OUT: nothing was sent over links: {missing}");
+        let notice = format!("Skipped: nothing was sent over links: {missing}");
         println!("    {}", ink(Ink::Yellow, &notice));
-        return Ok("the network was left out".to_owned());
+        return Ok("the network was skipped".to_owned());
     }
     lab::brief(OBEYED, generator.program(), monitor)
 }

@@ -46,7 +46,9 @@ pub fn check(no_install: bool, tally: &mut Tally) -> Outcome<String> {
         "bans",
         "sources",
     ])
-    .advise("deny.toml says what is allowed; who needs a crate: cargo tree --invert CRATE")?;
+    .advise(
+        "deny.toml lists what is allowed; to see who needs a crate: cargo tree --invert CRATE",
+    )?;
     let mut fetch = Command::new("timeout");
     fetch.arg(PATIENCE).arg(cargo::program());
     fetch
@@ -55,16 +57,16 @@ pub fn check(no_install: bool, tally: &mut Tally) -> Outcome<String> {
     if !process::output(&mut fetch)?.status.success() {
         skip(
             tally,
-            "known flaws of crates: the advisory database cannot be fetched from here",
+            "known vulnerabilities of crates: the advisory database cannot be fetched",
         );
         return Ok(
-            "licences and sources are as deny.toml allows; known flaws were not looked up"
+            "licences and sources pass deny.toml; known vulnerabilities were not checked"
                 .to_owned(),
         );
     }
     deny(&["--locked", "check", "--disable-fetch", "advisories"])
         .advise("cargo update --package CRATE, or another crate")?;
-    Ok("licences, sources and advisories are as deny.toml allows".to_owned())
+    Ok("licences, sources and advisories pass deny.toml".to_owned())
 }
 
 fn skip(tally: &mut Tally, why: &str) {

@@ -22,7 +22,7 @@ fn place(folders: [Option<PathBuf>; 2], root: bool) -> Outcome<PathBuf> {
         [Some(folder), _] if root => Ok(folder.join(cargo::GENERATOR)),
         [_, Some(folder)] if !root => Ok(folder.join(cargo::GENERATOR)),
         [Some(global), None] => bail!(
-            "this Wireshark starts capturing programs of {} alone, which only root may write\n  what to do: run this as root, \
+            "this Wireshark runs extcap programs only from {}, which only root may write\n  what to do: run this as root, \
              or put {} into a folder of your own and name it in WIRESHARK_EXTCAP_DIR",
             global.display(),
             cargo::GENERATOR
@@ -89,7 +89,7 @@ mod tests {
         );
         let text = placed(None, lib, false).unwrap_err().to_string();
         assert!(
-            text.contains("/lib alone") && text.contains("WIRESHARK_EXTCAP_DIR"),
+            text.contains("only from /lib") && text.contains("WIRESHARK_EXTCAP_DIR"),
             "{text}"
         );
         assert!(placed(None, None, true).is_err());

@@ -87,7 +87,7 @@ pub enum Nic {
 pub fn run(options: &Options) -> Outcome {
     ensure!(
         std::env::consts::ARCH == "x86_64",
-        "the guest is x86_64 and runs this machine's programs, which are not"
+        "the guest is x86_64 and runs this machine's programs, which are not x86_64"
     );
     let folder = cargo::target_folder("guest")?;
     if options.refresh && apt::is_complete(&folder) {

@@ -27,7 +27,7 @@ for word; do
 done
 for name in ${PROGRAMS:-}; do
     file=$(ls "$ROOT/usr/bin/$name" "$ROOT/usr/sbin/$name" 2>/dev/null | head -n 1)
-    [ -n "$file" ] || { echo "what was unpacked has no $name: --refresh fetches it anew"; exit 1; } >&2
+    [ -n "$file" ] || { echo "the unpacked packages lack $name: --refresh fetches them again"; exit 1; } >&2
     program "$file"
 done
 ln -s usr/lib64 "$in/lib64"

@@ -69,7 +69,7 @@ fn check_version() -> Outcome<Version> {
         && gui.minor() != version.minor()
     {
         println!(
-            "      note: wireshark is {gui}, tshark {version}: the plugin will load into tshark alone"
+            "      note: wireshark is {gui}, tshark {version}: the plugin will load into tshark only"
         );
     }
     Ok(version)
@@ -85,14 +85,14 @@ pub fn install(folder: Option<&Path>) -> Outcome<String> {
     let version = check_version()?;
     let untested = version.untested();
     if let Some(warning) = &untested {
-        println!("      {warning}: it has to build, and to decode the samples as they do");
+        println!("      {warning}: it must build, and decode the samples as with these versions");
     }
     let library = cargo::build_plugin(true)?;
     // Tried before it replaces one that works.
     let tshark = Tshark::with_plugin(&library)?;
     if untested.is_some() {
         let count = captures::check_fields(&tshark)
-            .advise("the plugin is not installed: with this Wireshark it would mislead; use one that it was tested with")?;
+            .advise("the plugin is not installed: with this Wireshark it would decode wrongly; use a tested version")?;
         println!("      {count} samples are decoded as committed");
     }
     drop(tshark);
@@ -103,7 +103,7 @@ pub fn install(folder: Option<&Path>) -> Outcome<String> {
     let target = folder.join(PLUGIN_FILE);
     files::replace(&library, &target, 0o644)?;
     let todo = format!(
-        "see tshark's message; {} must be readable for this user, and no plugin of the name in {}",
+        "see tshark's message; this user must be able to read {}, and no plugin of that name may be in {}",
         target.display(),
         other.display()
     );
@@ -116,7 +116,7 @@ pub fn install(folder: Option<&Path>) -> Outcome<String> {
             plugin.path.display()
         )),
         Err(_) if ![&own, &other].into_iter().any(is) => Ok(format!(
-            "wrote {}, which loads into Wireshark {version}; Wireshark does not look there by itself",
+            "wrote {}, which loads into Wireshark {version}; Wireshark does not search that folder",
             target.display()
         )),
         Err(failure) => Err(failure),
@@ -143,7 +143,7 @@ pub fn uninstall(folder: Option<&Path>) -> Outcome<String> {
     }
     let todo = match other.filter(|path| path.exists()) {
         Some(path) if root => format!(
-            "nothing; root never loads {}, run this as its user to remove it",
+            "nothing; root never loads {}: run this as its owner to remove it",
             path.display()
         ),
         Some(path) => format!("run this as root to remove {}", path.display()),

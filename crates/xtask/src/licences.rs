@@ -30,12 +30,12 @@ pub fn check() -> Outcome<String> {
     let (linked, wrong) = examine(&text);
     ensure!(
         wrong.is_empty(),
-        "no licence that goes with GPL-2.0:\n  {}\n  what to do: link another crate into the plugin, or move what needs this \
-         one into a tool; who needs it: cargo tree --invert CRATE",
+        "licences incompatible with GPL-2.0:\n  {}\n  what to do: link another crate into the plugin, or move what \
+         needs this one into a tool; to see who needs it: cargo tree --invert CRATE",
         wrong.join("\n  ")
     );
     Ok(format!(
-        "{linked} crates are linked into the plugin, each with a licence that goes with GPL-2.0"
+        "{linked} crates are linked into the plugin, each with a licence compatible with GPL-2.0"
     ))
 }
 

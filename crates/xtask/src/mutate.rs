@@ -44,7 +44,7 @@ pub fn run(options: &Options) -> Outcome {
     mutation
         .modes
         .retain(|mode| mode.name.contains(&options.mode));
-    ensure!(!mutation.modes.is_empty(), "no mode has that in its name");
+    ensure!(!mutation.modes.is_empty(), "no mode's name contains that");
     let findings = mutation.run(options.seed..options.seed + options.rounds)?;
     if !findings.is_empty() {
         bail!("{} findings:\n{}", findings.len(), findings.join("\n"));
@@ -158,7 +158,7 @@ impl Mutation {
         }
         fs_err::remove_file(file)?;
         println!(
-            "  seed {seed}, editcap {}: {} amiss, {in_stock} without the plugin, too",
+            "  seed {seed}, editcap {}: {} errors, {in_stock} also without the plugin",
             damage.join(" "),
             findings.len()
         );
@@ -282,7 +282,7 @@ fn watched(command: &mut Command) -> Outcome<BTreeSet<String>> {
     }
     let status = child.0.wait()?;
     if status.signal() == Some(KILLED) {
-        found.insert("no end in time".to_owned());
+        found.insert("timed out".to_owned());
     } else if !status.success() {
         found.insert(status.to_string());
     }
@@ -322,7 +322,7 @@ mod tests {
             ("echo a", None),
             ("exit 3", Some("exit status: 3")),
             ("kill -SEGV $$", Some("signal: 11 (SIGSEGV)")),
-            ("exec sleep 30", Some("no end in time")),
+            ("exec sleep 30", Some("timed out")),
             (
                 "printf '[Diss'; sleep 0.1; echo 'ector bug]'",
                 Some("issector bug"),

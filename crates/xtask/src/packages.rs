@@ -73,14 +73,14 @@ pub const TABLE: &[Package] = &[
     package(Use::Build, "libclang-dev", "reads headers (bindgen)").by(CLANG),
     package(Use::Filter, "libpcap-dev", "filters captures (libpcap)")
         .by("[ -e /usr/include/pcap.h ] || [ -e /usr/local/include/pcap.h ]"),
-    package(Use::Network, "iproute2", "makes network namespaces").by("command -v ip"),
+    package(Use::Network, "iproute2", "creates network namespaces").by("command -v ip"),
     package(Use::Network, "ethtool", "sets offloads of interfaces"),
     package(Use::Peer, "tcpreplay", "a peer of fcn-replay"),
     // A user's PATH does not contain administration programs.
     package(Use::Peer, "netsniff-ng", "a peer of fcn-gen run (trafgen)")
         .by("PATH=$PATH:/usr/sbin:/usr/local/sbin; command -v trafgen"),
     package(Use::Peer, "tcpdump", "records when frames arrive"),
-    package(Use::Test, "tmux", "gives fcn-top a terminal with keys"),
+    package(Use::Test, "tmux", "provides fcn-top with a terminal and keys"),
     package(Use::Test, "zsh", "reads its completions"),
     package(Use::Test, "fish", "reads its completions"),
     package(Use::Test, "python3-scapy", "computes ICRCs independently")
@@ -133,7 +133,7 @@ pub fn ensure(uses: &[Use]) -> Outcome<String> {
     let still = missing(uses);
     if !still.is_empty() {
         bail!(
-            "apt-get installed these, and yet they are not found (see PATH and PKG_CONFIG_LIBDIR): {}",
+            "apt-get installed these, but they are still not found (see PATH and PKG_CONFIG_LIBDIR): {}",
             describe(&still)
         );
     }
@@ -165,7 +165,7 @@ fn install(packages: &[&Package]) -> Outcome {
     let needed = ["apt-get", if root { "apt-get" } else { "sudo" }];
     if let Some(lacking) = needed.iter().find(|name| process::which(name).is_none()) {
         bail!(
-            "{missing}; and this machine has no {lacking}\n  what to do: {todo}; \
+            "{missing}; and this machine lacks {lacking}\n  what to do: {todo}; \
              without apt-get, install what your distribution calls these"
         );
     }

@@ -34,7 +34,7 @@ const PACKAGES: [&str; 5] = ["coreutils", "exabgp", "frr", "frr-pythontools", "t
 pub fn run() -> Outcome {
     ensure!(
         process::is_root(),
-        "network namespaces take root\n  what to do: run this as root"
+        "network namespaces need root\n  what to do: run this as root"
     );
     packages::ensure(&[Use::Network])?;
     process::need("unshare", "util-linux")?;
@@ -67,7 +67,7 @@ pub fn run() -> Outcome {
         captures::gather(&case.file(), case.about, &captured, &case.interfaces)?;
     }
     println!(
-        "What the routers said: {}\n`cargo xtask captures` decodes the captures",
+        "Output of the routers: {}\n`cargo xtask captures` decodes the captures",
         written.display()
     );
     Ok(())

@@ -29,7 +29,7 @@ for kind in auth account password session; do echo "$kind required pam_permit.so
 until_true() {
     local waited=0
     until "$@" >/dev/null 2>&1; do
-        [ $((waited += 1)) -le 150 ] || failed "$case, in vain: $*"
+        [ $((waited += 1)) -le 150 ] || failed "$case, timed out: $*"
         sleep 0.2
     done
 }
@@ -97,7 +97,7 @@ end() {
     for capture in $captures; do kill "${capture%%:*}"; done
     for capture in $captures; do wait "${capture%%:*}"; done
     for capture in $captures; do cp "$root/tmp/${capture#*:}.pcap" "$out/$case.$(echo "${capture#*:}" | tr : -).pcap"; done
-    grep -q '[1-9][0-9]* packets dropped by kernel' "$out/$case.tcpdump.log" && failed "$case: not all was captured"
+    grep -q '[1-9][0-9]* packets dropped by kernel' "$out/$case.tcpdump.log" && failed "$case: the capture is incomplete"
 }
 # Ends all programs, and the routers with them.
 away() {

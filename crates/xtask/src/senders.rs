@@ -58,7 +58,7 @@ impl Judged {
     fn lines(&self, name: usize) -> String {
         let (_, says, colour) = self
             .verdict
-            .map_or(("", "no data seen", Ink::Dim), |number| VERDICTS[number]);
+            .map_or(("", "no data", Ink::Dim), |number| VERDICTS[number]);
         let widest = VERDICTS.iter().map(|(_, says, _)| says.len()).max();
         let verdict = widest.unwrap_or(0);
         let indent = name + verdict + 4;
@@ -152,8 +152,8 @@ pub fn summary(judged: &[Judged]) -> String {
         .collect();
     let check = match wrong.as_slice() {
         [] if obey + not == 0 => String::new(),
-        [] => ", as the scenario has it".to_owned(),
-        some => format!("; the scenario has it otherwise of {}", some.join(", ")),
+        [] => ", as in the scenario".to_owned(),
+        some => format!("; the scenario differs for {}", some.join(", ")),
     };
     let verb = |count: usize, one, many| format!("{count} {}", if count == 1 { one } else { many });
     let (obey, not) = (verb(obey, "obeys", "obey"), verb(not, "does not", "do not"));
@@ -189,7 +189,7 @@ mod tests {
     fn judged(verdict: &str) -> Vec<Judged> {
         let row = json!({
             "sender": "2001:db8::1", "sender_qp": null, "receiver_qp": 5, "verdict": verdict, "measured": 40,
-            "evidence": "at least 31 % less data 16 µs to 65 µs after notifications than around that",
+            "evidence": "at least 31 % less data 16 µs to 65 µs after notifications than around that window",
         });
         let flow = |name: &str, qp: u32, obeys: bool| json!({"name": name, "sender": "2001:db8::1", "sender_qp": 9, "receiver_qp": qp, "obeys": obeys});
         matched(
@@ -201,14 +201,14 @@ mod tests {
     #[test]
     fn notified_flows_are_named_with_their_verdict() {
         let text = list(&judged("obeys"));
-        let expected = "load1  obeys          at least 31 % less data 16 µs to 65 µs after\n                      notifications than around that (40 measured)\n1 obeys, 0 do not, as the scenario has it";
+        let expected = "load1  obeys          at least 31 % less data 16 µs to 65 µs after\n                      notifications than around that window (40 measured)\n1 obeys, 0 do not, as in the scenario";
         assert_eq!(text, expected);
     }
 
     #[test]
     fn contradicting_verdicts_are_reported() {
         let text = summary(&judged("does_not_obey"));
-        assert!(text.ends_with("otherwise of load1"), "{text}");
+        assert!(text.ends_with("differs for load1"), "{text}");
         assert_eq!(
             summary(&judged("unclear")),
             "0 obey, 0 do not, 1 is unclear"

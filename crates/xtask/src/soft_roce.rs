@@ -72,7 +72,7 @@ pub fn capture(
         captures::gather(&name, about, &written.join(case), &HOSTS)?;
     }
     println!(
-        "What the programs said, and soft RoCE's counters: {}\n`cargo xtask captures` decodes the captures",
+        "Output of the programs, and soft RoCE's counters: {}\n`cargo xtask captures` decodes the captures",
         written.display()
     );
     Ok(())

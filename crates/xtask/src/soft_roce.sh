@@ -39,14 +39,14 @@ host right 2 198.51.100 2001:db8:2
 # Whence Fast CNPs come, and where answers to them go.
 ip -n router addr add 2001:db8:ffff::3/128 dev lo
 for to in 198.51.100.1 2001:db8:2::1; do
-    $on left ping -c 1 -W 5 $to >/dev/null || failed "no way to $to"
+    $on left ping -c 1 -W 5 $to >/dev/null || failed "cannot reach $to"
 done
 
 # Waits until a command succeeds, half a minute at most.
 until_true() {
     waited=0
     until "$@"; do
-        [ $((waited += 1)) -le 300 ] || { failed "in vain: $*"; return; }
+        [ $((waited += 1)) -le 300 ] || { failed "timed out: $*"; return; }
         sleep 0.1
     done
 }
@@ -74,7 +74,7 @@ end() {
     sleep 1
     for process in $capturing; do kill "$process"; done
     for process in $capturing; do wait "$process"; done
-    grep -q '^0 packets dropped by kernel' "$out/$case".*.tcpdump.txt || failed "$case: not all was captured"
+    grep -q '^0 packets dropped by kernel' "$out/$case".*.tcpdump.txt || failed "$case: the capture is incomplete"
     counters after
 }
 
@@ -175,7 +175,7 @@ as_switch() {
     for side in left right; do
         ip -n router addr flush dev $side
         $on router sysctl -q -w net.ipv6.conf.$side.disable_ipv6=1
-        $on $side ethtool -K eth0 tx off >/dev/null || failed "checksums are left to the interface of $side"
+        $on $side ethtool -K eth0 tx off >/dev/null || failed "cannot disable checksum offload on $side"
     done
     for to in 198.51.100.1 2001:db8:2::1 2001:db8:ffff::/48; do ip -n left route replace $to dev eth0; done
     # What the hosts answer the switch goes its way, too.
@@ -193,7 +193,7 @@ begin_switch() {
         --set rate=4M --set kmin=4kB --set kmax=16kB --set queue=64kB "$@" >"$out/$case.role.json" 2>"$out/$case.role.txt" &
     role=$!
     until_true $on left ping -c 1 -W 1 198.51.100.1 >/dev/null
-    $on left ping -c 1 -W 5 2001:db8:2::1 >/dev/null || failed "$case: no way through the switch"
+    $on left ping -c 1 -W 5 2001:db8:2::1 >/dev/null || failed "$case: nothing passes the switch"
 }
 end_role() {
     kill -INT $role
@@ -234,7 +234,7 @@ if begin sender; then
         --peer-mac 02:00:00:00:00:02 --speed 0.01 --set flows=1 --set flow.load.messages=12 --set message=8KiB --set flow.load.window=24 \
         --set host.sender.ipv6=2001:db8:1::2 --set host.receiver.ipv6=2001:db8:2::1 \
         >"$out/$case.sender.json" 2>"$out/$case.sender.txt" || failed "$case: $(cat "$out/$case.sender.txt")"
-    grep -q 'every message was acknowledged' "$out/$case.sender.json" || failed "$case: not all was acknowledged"
+    grep -q 'every message was acknowledged' "$out/$case.sender.json" || failed "$case: not everything was acknowledged"
     grep -q '"fast_cnp_1": [1-9]' "$out/$case.sender.json" || failed "$case: no Fast CNP slowed the sender"
     # Of the pattern that messages consist of there is a line for each 256 octets; twelve messages have 96 KiB.
     grep ' rw-p ' /proc/$(pidof rstream)/maps | while read range rest; do

@@ -74,7 +74,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
             RUSTFMT => cargo("fmt --all --check", "cargo fmt --all"),
             CLIPPY => cargo(
                 "clippy --workspace SCOPE --all-targets -- -D warnings",
-                "mend what clippy says above",
+                "fix what clippy reports above",
             ),
             BUILD => {
                 built = runner::build(&scope)?;
@@ -86,7 +86,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
             }
             EXAMPLES => cargo(
                 "test --workspace SCOPE --doc --quiet",
-                "mend the examples above",
+                "fix the examples above",
             ),
             _ => matrix::run(options, &built, &mut rounds),
         };

@@ -337,7 +337,8 @@ impl TempDir {
         candidates.retain(|folder| folder.is_absolute() && (!root || reachable(folder)));
         let parent = candidates.first();
         Self::within(
-            parent.context("no temporary folder that other users can reach: set TMPDIR to one")?,
+            parent
+                .context("no temporary folder is accessible to other users: set TMPDIR to one")?,
         )
     }
 

@@ -79,7 +79,7 @@ impl Version {
     pub fn untested(self) -> Option<String> {
         (!TESTED.contains(&self.minor())).then(|| {
             let tested = tested_names();
-            format!("Wireshark {self} is installed; the plugin was tested with {tested} alone")
+            format!("Wireshark {self} is installed; the plugin was tested only with {tested}")
         })
     }
 }
@@ -106,7 +106,7 @@ fn version_of(program: &mut Command) -> Outcome<Version> {
     Version::find(&text).with_context(|| {
         let (line, first) = (process::command_line(program), text.lines().next());
         let first = first.unwrap_or_default();
-        format!("`{line}` names no version: {first:?}; see which stands first in PATH")
+        format!("`{line}` names no version: {first:?}; check which is first in PATH")
     })
 }
 
@@ -330,7 +330,7 @@ mod tests {
             minor: 2,
             ..V4_0_17
         };
-        let text = "Wireshark 4.2.17 is installed; the plugin was tested with 4.0, 4.4, 4.6 alone";
+        let text = "Wireshark 4.2.17 is installed; the plugin was tested only with 4.0, 4.4, 4.6";
         assert_eq!(other.untested().as_deref(), Some(text));
     }
 

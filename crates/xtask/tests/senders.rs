@@ -18,7 +18,7 @@ fn the_demo_is_right_about_every_sender() {
     let text = senders::list(&judged);
     assert_eq!(judged.len(), 4, "{text}");
     assert!(
-        text.ends_with("3 obey, 1 does not, as the scenario has it"),
+        text.ends_with("3 obey, 1 does not, as in the scenario"),
         "{text}"
     );
     // Together with its surroundings, it fills a screen.

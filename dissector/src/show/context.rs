@@ -78,9 +78,7 @@ pub fn notice(plan: &mut Plan, notice: &Notice, conclusions: &Conclusions, start
     }
     if conclusions.flows_forgotten > 0 {
         let count = conclusions.flows_forgotten;
-        let why = format_args!(
-            "its flow may be one of the {count} that were forgotten for lack of memory"
-        );
+        let why = format_args!("its flow may be one of the {count} forgotten to limit memory");
         plan.text(F::FcnForgotten, here, why);
     }
     if let Some(first) = notice.copy_of {
@@ -117,7 +115,7 @@ fn classes(plan: &mut Plan, notice: &Notice, here: Range) {
 
 /// Plans the remark that the context of a notification had to be forgotten.
 pub fn forgotten(plan: &mut Plan, start: usize) {
-    let why = format_args!("too many notifications since this one to remember it");
+    let why = format_args!("too many notifications followed to remember this one");
     plan.text(F::FcnForgotten, range(start, 0), why);
 }
 

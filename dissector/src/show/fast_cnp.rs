@@ -449,7 +449,7 @@ fn plan_overrun(
     let rule = if fast {
         plan.open(F::FastOption, rest, Mark::Plain);
         plan.label(format_args!(
-            "Fast CNP option, cut off by the end of its header"
+            "Fast CNP option, truncated at the end of its header"
         ));
         Rule::FastCnpMalformed
     } else {

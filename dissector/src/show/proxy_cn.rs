@@ -74,7 +74,7 @@ pub fn proxy_cn(plan: &mut Plan, data_source: &Source<'_>, place: &PayloadAt) ->
         Ok(message) => message,
         Err(_) if !place.is_whole() => {
             let info =
-                ColumnText::new(format_args!("Proxy notification, cut short by the capture"));
+                ColumnText::new(format_args!("Proxy notification, truncated by the capture"));
             let missing = Some(reported.min(outer.header_len()));
             return MessageResult {
                 missing,

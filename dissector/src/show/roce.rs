@@ -249,12 +249,12 @@ fn icrc(plan: &mut Plan, source: &Source<'_>, place: &PayloadAt, frame: Option<&
 fn why_unchecked(source: &Source<'_>, frame: Option<&Frame<'_>>) -> &'static str {
     match frame {
         _ if !source.check_icrc => "switched off in the preferences",
-        None => "the IP header is not in front of it (reassembled from fragments, or not IP)",
+        None => "no IP header precedes it (reassembled from fragments, or not IP)",
         Some(frame) => match frame.end() {
             End::Fragment { .. } => "the packet is a fragment",
             End::Cut { .. } => "the capture cut the packet short",
-            End::Malformed(_) => "a length field around it contradicts its surroundings",
-            End::Complete => "the packet cannot be read so far",
+            End::Malformed(_) => "a length field of an outer header is inconsistent",
+            End::Complete => "the packet cannot be parsed this far",
         },
     }
 }

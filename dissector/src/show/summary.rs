@@ -5,6 +5,7 @@ use super::{Notified, PayloadAt, Source};
 use crate::names::{F, Node, P};
 use crate::plan::{Mark, Plan, Range};
 use fcn_wire::frame::{Frame, LinkType};
+use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::notification::Notification;
 use std::net::IpAddr;
 
@@ -21,8 +22,6 @@ pub fn gist(
     }
 }
 
-const UDP: u8 = 17;
-const DESTINATION_OPTIONS: u8 = 60;
 const UDP_HEADER_LEN: usize = 8;
 /// Octets of a payload that suffice to read its content: the longest begins with a five-tuple and
 /// quotes the packet that it is about up to that packet's BTH.
@@ -49,7 +48,7 @@ fn reassembled(
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             packet[0] = 0x45;
             packet[2..4].copy_from_slice(&u16::try_from(20 + behind_ip).ok()?.to_be_bytes());
-            packet[9] = UDP;
+            packet[9] = next_header::UDP;
             packet[12..16].copy_from_slice(&source.octets());
             packet[16..20].copy_from_slice(&destination.octets());
             20
@@ -58,9 +57,9 @@ fn reassembled(
             packet[0] = 0x60;
             packet[4..6].copy_from_slice(&u16::try_from(behind_ip).ok()?.to_be_bytes());
             packet[6] = if options.is_empty() {
-                UDP
+                next_header::UDP
             } else {
-                DESTINATION_OPTIONS
+                next_header::DESTINATION_OPTIONS
             };
             packet[8..24].copy_from_slice(&source.octets());
             packet[24..40].copy_from_slice(&destination.octets());
@@ -75,7 +74,7 @@ fn reassembled(
     packet[ip_len..datagram_at].copy_from_slice(options);
     if !options.is_empty() {
         // Next header may have been a Fragment header.
-        packet[ip_len] = UDP;
+        packet[ip_len] = next_header::UDP;
     }
     packet[datagram_at..end].copy_from_slice(datagram);
     let frame = Frame::parse(

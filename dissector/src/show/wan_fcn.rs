@@ -41,7 +41,7 @@ pub fn wan_fcn(plan: &mut Plan, data_source: &Source<'_>, place: &PayloadAt) -> 
         Ok(message) => message,
         // A message that the capture truncated is not malformed.
         Err(_) if payload.len() < reported => {
-            let info = ColumnText::new(format_args!("WAN FCN, cut short by the capture"));
+            let info = ColumnText::new(format_args!("WAN FCN, truncated by the capture"));
             return MessageResult {
                 missing: Some(WAN_FCN_LEN),
                 ..MessageResult::new(info)

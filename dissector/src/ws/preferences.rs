@@ -66,29 +66,29 @@ macro_rules! preferences {
 
 preferences! {
     Roce, c"check_icrc", Kind::Switch(&CHECK_ICRC), c"Verify the ICRC",
-        c"Whether to compute the Invariant CRC of every RoCEv2 packet and compare it with the one carried";
-    Roce, c"force", Kind::Switch(&FORCE), c"Take code points that the drafts forbid",
-        c"Whether option types and the BGP characteristic may have values that the drafts forbid or that others have: for negative testing";
+        c"Compute the Invariant CRC of every RoCEv2 packet and compare it with the one in the packet";
+    Roce, c"force", Kind::Switch(&FORCE), c"Accept code points that the drafts forbid",
+        c"Accept option types and a BGP characteristic code that the drafts forbid or that are assigned to others, for negative testing";
     FastCnp, c"option1_type", Kind::CodePoint(&OPTION1, 16, "fast_cnp_option1", Profile::DEFAULT.fast_cnp_option1 as u32), c"IPv6 option type of Fast CNP option 1",
-        c"The option that carries the original destination alone, 0x80 to 0x9f (default 0x9e, experimental)";
+        c"The option that carries only the original destination, 0x80 to 0x9f (default 0x9e, experimental)";
     FastCnp, c"option2_type", Kind::CodePoint(&OPTION2, 16, "fast_cnp_option2", Profile::DEFAULT.fast_cnp_option2 as u32), c"IPv6 option type of Fast CNP option 2",
-        c"The option that carries an IOAM trace as well, 0x80 to 0x9f (default 0x9f, experimental)";
+        c"The option that also carries an IOAM trace, 0x80 to 0x9f (default 0x9f, experimental)";
     ProxyCn, c"option_type", Kind::CodePoint(&PROXY_OPTION, 16, "proxy_address_option", Profile::DEFAULT.proxy_address_option as u32), c"IPv6 option type of the Proxy Network Node Address option",
-        c"The option of data packets that names the proxy, 0x02 to 0x1f (default 0x1e, experimental)";
+        c"The option in data packets that names the proxy, 0x02 to 0x1f (default 0x1e, experimental)";
     Pnc, c"bgp_characteristic", Kind::CodePoint(&CHARACTERISTIC, 10, "bgp_pnc_characteristic", Profile::DEFAULT.bgp_pnc_characteristic as u32), c"BGP characteristic code of the proxy node capability",
         c"The code in path attribute 39, 6 to 65535 (default 65280, experimental)";
-    Fcn, c"correlate", Kind::Switch(&CORRELATE), c"Link notifications to the data that they are about",
-        c"Whether to remember data and notifications from frame to frame, to show what each notification is about";
-    Fcn, c"trusted", Kind::List(&TRUSTED), c"Who may notify",
-        c"Prefixes or addresses of switches, separated by commas; Fast CNPs, proxy notifications and WAN FCNs from elsewhere are reported. Empty: nobody is suspected";
-    Fcn, c"able", Kind::List(&ABLE), c"Senders that obey Fast CNPs",
-        c"Prefixes or addresses, separated by commas; a CE mark on their data beside a switch's Fast CNP is reported. Empty: not checked";
-    Fcn, c"domain", Kind::List(&DOMAIN), c"The domain",
-        c"Prefixes or addresses, separated by commas; Fast CNPs, proxy notifications and WAN FCNs that come from outside or go there are reported. Empty: not checked";
-    Fcn, c"flow_rate", Kind::Number(&FLOW_RATE_LIMIT), c"Notifications a second about one flow",
-        c"Rate limit of one notifier's Fast CNPs, proxy notifications or WAN FCNs about one flow; what comes more than 1 ms early is reported. 0: not checked (default 20000)";
+    Fcn, c"correlate", Kind::Switch(&CORRELATE), c"Link notifications to the data they are about",
+        c"Track data and notifications across frames to show what each notification is about";
+    Fcn, c"trusted", Kind::List(&TRUSTED), c"Trusted notifiers",
+        c"Prefixes or addresses of switches, separated by commas; Fast CNPs, proxy notifications and WAN FCNs from other sources are reported. Empty: not checked";
+    Fcn, c"able", Kind::List(&ABLE), c"Senders that handle Fast CNPs",
+        c"Prefixes or addresses, separated by commas; a CE mark on their data in addition to a switch's Fast CNP is reported. Empty: not checked";
+    Fcn, c"domain", Kind::List(&DOMAIN), c"Domain",
+        c"Prefixes or addresses, separated by commas; Fast CNPs, proxy notifications and WAN FCNs that enter or leave it are reported. Empty: not checked";
+    Fcn, c"flow_rate", Kind::Number(&FLOW_RATE_LIMIT), c"Notifications per second about one flow",
+        c"Rate limit of one notifier's Fast CNPs, proxy notifications or WAN FCNs about one flow; notifications more than 1 ms early are reported. 0: not checked (default 20000)";
     Fcn, c"rate_window", Kind::Number(&WINDOW), c"Window for the data rate (microseconds)",
-        c"How long before and after a notification the flow's data rate is measured, 1 to 1000000 (default 1000)";
+        c"Time before and after a notification over which the flow's data rate is measured, 1 to 1000000 (default 1000)";
 }
 
 /// Registers the preferences; the protocols must have been registered before.
@@ -210,8 +210,8 @@ pub fn settings() -> (Settings, Option<ColumnText>) {
     let window = if is_allowed { micros } else { DEFAULT_WINDOW };
     if !is_allowed {
         wrong = Some(ColumnText::new(format_args!(
-            "FCN preference \"rate_window\": {micros} is refused: 1 to {LONGEST_WINDOW} microseconds. The default, \
-             {DEFAULT_WINDOW}, is used."
+            "FCN preference \"rate_window\": {micros} is out of range: 1 to {LONGEST_WINDOW} microseconds. The \
+             default, {DEFAULT_WINDOW}, is used."
         )));
     }
     let mut settings = Settings::new(
@@ -339,8 +339,8 @@ pub(super) unsafe fn check_roce_port(port: u16) {
 fn taken_by_infiniband(theirs: &Port, port: u16) -> Option<CString> {
     let module = theirs.module.to_string_lossy();
     CString::new(format!(
-        "Preference infiniband.rroce.port: {port} is also {module}.udp.port. What goes there is taken for RoCEv2; set one of \
-         the two to another port."
+        "Preference infiniband.rroce.port: {port} is also {module}.udp.port. Packets to it are decoded as RoCEv2; \
+         change one of the two ports."
     ))
     .ok()
 }

@@ -176,7 +176,7 @@ fn select(setup: &mut Setup<'_>, options: &Check) -> Result {
     if !setup.wanted.iter().any(|test| setup.applies(*test)) {
         return Err(Failure::usage("no test is left")
             .and("--only, --skip, --off")
-            .and("or they are about another mechanism (--set mechanism=…)"));
+            .and("these exclude all tests, or the tests are about another mechanism (--set mechanism=…)"));
     }
     Ok(())
 }
@@ -270,7 +270,7 @@ fn run_once<C: Clock>(
 ) -> core::result::Result<(), String> {
     if let Some(news) = wire.tend().first() {
         return Err(format!(
-            "{news}: what was sent meanwhile is lost, and tells nothing of the device"
+            "{news}: frames sent meanwhile are lost, so they show nothing about the device"
         ));
     }
     let at = |real: u64| Ps(((real - start) as f64 * 1e3 * speed) as u64);
@@ -316,16 +316,16 @@ fn conclude(end: &RunEnd, [passed, noted, failed, untested]: [usize; 4], strict:
     match end {
         RunEnd::Failed(why) => Err(Failure::failed(why.clone())),
         RunEnd::Interrupted => Err(Failure::interrupted(format!(
-            "of the tests until then {passed} passed, {failed} failed"
+            "tests so far: {passed} passed, {failed} failed"
         ))),
         RunEnd::Done if failed > 0 => Err(Failure::broken(format!("{} failed", tests(failed)))),
         RunEnd::Done if passed + noted == 0 => Err(Failure::failed("nothing could be tested")
-            .and("the reasons are in the report: is the device at the other end, up, and configured as the scenario says?")),
+            .and("see the report for reasons; is the device connected, up, and configured as in the scenario?")),
         RunEnd::Done if strict && untested > 0 => Err(Failure::failed(format!(
-            "{} could not be done",
+            "{} could not be run",
             tests(untested)
         ))
-        .and("the reasons are in the report")),
+        .and("see the report for reasons")),
         RunEnd::Done => Ok(()),
     }
 }
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(said([1, 0, 0, 0], true), "");
         let untested = said([1, 0, 0, 2], true);
         assert!(
-            untested.starts_with("2 tests could not be done"),
+            untested.starts_with("2 tests could not be run"),
             "{untested}"
         );
         assert_eq!(said([1, 0, 1, 2], true), "1 test failed");

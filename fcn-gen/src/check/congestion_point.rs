@@ -75,14 +75,14 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         .into_iter()
         .partition(|way| setup.is_inside(setup.neighbour(way.from)));
     let Some(first) = inside.first() else {
-        return Err(Failure::usage("no flow passes the device")
+        return Err(Failure::usage("no flow passes through the device")
             .and(name)
             .and("choose another scenario with --config"));
     };
     let kinds = kinds(setup);
     if kinds.is_empty() {
         return Err(Failure::usage(
-            "the scenario has the device send none of the drafts' notifications",
+            "in the scenario the device sends none of the drafts' notifications",
         )
         .and(name)
         .and("choose a mechanism (--set mechanism=fast-cnp)"));
@@ -95,7 +95,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     plan.peers = routers.map(|(node, _)| node).collect();
     plan.step(
         "settling",
-        "nothing but routing, if there is any".to_owned(),
+        "only routing, if any".to_owned(),
         settling(setup),
         Vec::new(),
     );
@@ -109,10 +109,11 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         bits(first.to),
     );
     if comes <= goes {
-        return Err(Failure::usage("nothing would meet congestion")
+        return Err(Failure::usage("no data would meet congestion")
             .and(name)
             .and(format!(
-                "{} come in and {} go out: give it more senders or a slower link, here and there",
+                "{} arrive and {} can leave: use more senders or a slower link, in the scenario \
+                 and in reality",
                 bits_per_second(comes as f64),
                 bits_per_second(goes as f64)
             )));
@@ -156,7 +157,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
             if options.same_qp {
                 " of one flow"
             } else {
-                ", each with a QP of its own"
+                ", each with its own QP"
             },
             match (options.traced, options.incapable) {
                 (true, _) => ", with an IOAM trace",

@@ -47,7 +47,7 @@ pub struct Outcome {
 
 /// Reason why a statement could not be tested if its step is missing.
 pub const NOT_DONE: &str =
-    "its step was not done to its end, or this machine was late with it (a lower --speed helps)";
+    "its step was not completed, or this machine was too slow (a lower --speed helps)";
 /// Maximum number of frames named in one outcome.
 const MOST_NAMED: usize = 8;
 
@@ -364,7 +364,7 @@ pub fn rates(setup: &Setup<'_>, frames: &[&DeviceFrame<'_>], tried: bool, ledger
     if let Some(beyond) = over_rate(frames, setup.flow_rate) {
         let (times, many, rate) = (beyond.len(), frames.len(), setup.flow_rate);
         let text = duties.rate.info().text;
-        let why = || format!("{text}: {times} of {many} beyond {rate} a second");
+        let why = || format!("{text}: {times} of {many} exceeded {rate} per second");
         for frame in beyond {
             ledger.fail(test, why, &[frame]);
         }

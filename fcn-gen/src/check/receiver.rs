@@ -90,7 +90,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     plan.marks = Some(begin..plan.end);
     plan.step(
         "rest",
-        "what is still to come".to_owned(),
+        "waiting for late frames".to_owned(),
         Ps::from_nanos(1_000_000),
         Vec::new(),
     );
@@ -130,9 +130,10 @@ pub fn judge(
         return ledger.record_untestable_all(&all, NOT_DONE);
     }
     let nothing = match classified.generated.is_empty() {
-        true => "the device did not answer when connections were to be set up",
+        true => "the device did not answer connection setup",
         false => {
-            "no data were sent when they were to be marked: connections were not agreed upon, or too late (a lower --speed helps)"
+            "no data were sent while marking was on: connections were not set up, or too late (a \
+             lower --speed helps)"
         }
     };
     if setup.off {
@@ -141,7 +142,7 @@ pub fn judge(
     if marked.is_empty() {
         ledger.record_untestable_all(&[S::CnpSent], nothing);
     } else {
-        let why = || "data were marked CE, and the device told nobody".to_owned();
+        let why = || "data were marked CE, but the device sent no notification".to_owned();
         ledger.holds(S::CnpSent, !told.is_empty(), why, &[]);
     }
     let early: Vec<usize> = told
@@ -150,7 +151,7 @@ pub fn judge(
         .map(|own| own.index)
         .collect();
     if unmarked {
-        let why = || format!("{} came before anything was marked", early.len());
+        let why = || format!("{} were sent before any data were marked", early.len());
         ledger.holds(
             S::CnpWithCause,
             early.is_empty(),
@@ -161,7 +162,7 @@ pub fn judge(
         ledger.record_untestable_all(&[S::CnpWithCause], nothing);
     }
     let others = "the device sent no such message";
-    let plain = "the scenario has the device send plain CNPs (host.receiver.cnp_form)";
+    let plain = "in the scenario the device sends plain CNPs (host.receiver.cnp_form)";
     for own in &told {
         match own
             .notification
@@ -198,7 +199,7 @@ pub fn judge(
         / 1_000_000_000;
     if let Some(beyond) = over_rate(&told, setup.flow_rate) {
         let (times, many, rate) = (beyond.len(), told.len(), setup.flow_rate);
-        let why = || format!("{times} of {many} came beyond {rate} a second about one flow");
+        let why = || format!("{times} of {many} exceeded {rate} per second about one flow");
         for frame in beyond {
             ledger.fails(S::CnpInterval, why, &[frame]);
         }
@@ -208,7 +209,7 @@ pub fn judge(
     } else {
         ledger.record_untestable_all(
             &[S::CnpInterval],
-            "fewer data were marked than the limit lets through",
+            "too few data were marked to exceed the limit",
         );
     }
 }
@@ -229,7 +230,7 @@ fn fast_cnp(
     if !holds {
         return;
     }
-    let why = || format!("the source is {from}, and the original destination {receiver}");
+    let why = || format!("the source is {from}, but the original destination is {receiver}");
     ledger.holds(S::FastCnpByReceiver, from == receiver, why, shows);
     let holds = of_sender().any(|flow| flow.receiver_qp == qp);
     ledger.holds(
@@ -247,7 +248,7 @@ fn off((marked, nothing): (bool, &str), told: &[&DeviceFrame<'_>], ledger: &mut 
     }
     ledger.record_judgeable_all(&[off]);
     for frame in told.iter().filter(|own| own.is_of(Kind::FastCnp1)) {
-        let why = || "the device sent a Fast CNP, and nobody enabled it".to_owned();
+        let why = || "the device sent a Fast CNP although the feature was not enabled".to_owned();
         ledger.fails(off, why, &[frame.index]);
     }
 }

@@ -103,13 +103,13 @@ fn heading(info: &CheckInfo<'_>) -> String {
     } = info;
     let mut text = format!("device   {role}: {device} of {scenario}");
     if *off {
-        text.push_str(", as it was delivered");
+        text.push_str(", in its default configuration");
     }
     text.push('\n');
     if *speed != 1.0 {
         let _ = writeln!(
             text,
-            "speed    {speed}: rates are times that, times are divided by it"
+            "speed    {speed}: rates are multiplied by it, times divided"
         );
     }
     text
@@ -138,13 +138,13 @@ pub fn announcement<'p>(
 ) -> String {
     let mut text = heading(info);
     for (interface, peer, mode) in links {
-        let _ = writeln!(text, "link     {interface}, in the place of {peer}: {mode}");
+        let _ = writeln!(text, "link     {interface}, acting as {peer}: {mode}");
     }
     if plan.waits {
         text.push_str("waits    for the device's first RoCEv2 packet: start it now\n");
     }
     let lasts = Duration::from(plan.end).div_f64(info.speed);
-    let _ = writeln!(text, "until    {lasts:.1?} are over, or Ctrl-C");
+    let _ = writeln!(text, "until    {lasts:.1?} have passed, or Ctrl-C");
     text
 }
 
@@ -166,7 +166,7 @@ pub fn dry_text(info: &CheckInfo<'_>, setup: &Setup<'_>, plan: &Plan) -> String 
     let count = plan.frames.len() as u64;
     let _ = writeln!(
         text,
-        "frames   {count} of its own, and those of nodes that are played: {}",
+        "frames   {count} of the plan, and those of the nodes played: {}",
         peers(setup, plan)
     );
     text.push_str("nothing was sent\n");
@@ -270,7 +270,7 @@ pub fn json(
 
 fn ended(end: &RunEnd) -> &str {
     match end {
-        RunEnd::Done => "all was done",
+        RunEnd::Done => "completed",
         RunEnd::Interrupted => "interrupted",
         RunEnd::Failed(why) => why,
     }
@@ -333,10 +333,10 @@ pub fn text(
         if link.refused > 0 || link.lost.is_some_and(|lost| lost > 0) {
             let lost = link
                 .lost
-                .map_or_else(|| "not known".to_owned(), |lost| lost.to_string());
+                .map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
             let _ = writeln!(
                 text,
-                "{:<11} {} refused by the link, lost before they were read: {lost}",
+                "{:<11} {} refused by the link; lost before being read: {lost}",
                 link.interface, link.refused
             );
         }
@@ -344,7 +344,7 @@ pub fn text(
     if run.record.unrecorded > 0 {
         let _ = writeln!(
             text,
-            "left out    {} for which there was no room",
+            "left out    {} for lack of room",
             counted(run.record.unrecorded, "frame")
         );
     }
@@ -392,7 +392,7 @@ fn packets(
         .map(|(way, interface, peer)| {
             (
                 format!("{interface}, {way}"),
-                format!("{peer}'s place, {way}"),
+                format!("acting as {peer}, {way}"),
             )
         })
         .collect();

@@ -106,7 +106,7 @@ fn steps(setup: &Setup<'_>) -> Vec<Step> {
                 id: "elsewhere",
                 flow: 0,
                 message: fast(from, Some(ELSEWHERE), false),
-                what: "Fast CNPs with its Destination QP and another original destination",
+                what: "Fast CNPs with the right Destination QP and another original destination",
                 obeyed: None,
                 ignored: Some(S::FastCnpPairCounts),
                 others: None,
@@ -156,7 +156,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     receivers.sort_unstable();
     receivers.dedup();
     if receivers.is_empty() {
-        return Err(Failure::usage("no flow begins at the device"));
+        return Err(Failure::usage("no flow starts at the device"));
     }
     plan.peers = receivers;
     plan.waits = true;
@@ -168,7 +168,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         .unwrap_or_default();
     plan.step(
         "before",
-        "acknowledgements alone".to_owned(),
+        "acknowledgements only".to_owned(),
         start + BEFORE,
         Vec::new(),
     );
@@ -308,7 +308,7 @@ pub fn judge(
         let Some(flow) = flows.get(step.flow) else {
             ledger.record_untestable_all(
                 &all,
-                "it takes a flow that nothing was said about: give the sender three (--set flows=3)",
+                "the test needs another flow: give the sender three (--set flows=3)",
             );
             continue;
         };
@@ -319,7 +319,8 @@ pub fn judge(
         if seen.packets_before < FEWEST {
             ledger.record_untestable_all(
                 &all,
-                "the sender sent too little of the flow before, be it slow still from an earlier step",
+                "the sender sent too little of the flow before the step; it may still be slow \
+                 from an earlier one",
             );
             continue;
         }
@@ -359,7 +360,7 @@ pub fn judge(
         if rest.is_empty() {
             ledger.record_untestable_all(
                 &[statement],
-                "the sender has no other flow that nothing was said about (--set flows=4)",
+                "the sender has no other flow that was not notified about (--set flows=4)",
             );
         }
         for (flow, seen) in rest {

@@ -93,7 +93,7 @@ statements! {
         "The option has the data packet's destination address";
     FastCnpOneOption = "fastcnp.one_option", Some(&FAST_CNP), "section 4", Says,
         Rules(&[Rule::FastCnpHopByHop, Rule::FastCnpSeveral, Rule::FastCnpSeveralHeaders, Rule::FastCnpNotCnp, Rule::FastCnpMalformed]),
-        "A Fast CNP is a CNP behind one Destination Options header with one option";
+        "A Fast CNP is a CNP after one Destination Options header with one option";
     FastCnpOptionType = "fastcnp.option_type", Some(&FAST_CNP), "section 4", Must, Rules(&[Rule::FastCnpAction, Rule::FastCnpChange]),
         "The top bits of the option type are 10, and the third is 0";
     FastCnpOptionLength = "fastcnp.option_length", Some(&FAST_CNP), "section 4", Says, Rules(&[Rule::FastCnpLength1]),
@@ -105,27 +105,27 @@ statements! {
     FastCnpByReceiver = "fastcnp.source.receiver", Some(&FAST_CNP), "section 4", Says, At(&[Receiver]),
         "A receiver's own Fast CNP has the original destination as its source";
     FastCnpObeyed = "fastcnp.obeyed", Some(&FAST_CNP), "section 4", Says, At(&[Sender]),
-        "A sender slows down, or detours, the QP that the original destination and the Destination QP name";
+        "A sender slows down or detours the QP that the original destination and the Destination QP identify";
     FastCnpTraceObeyed = "fastcnp.obeyed.option2", Some(&FAST_CNP), "section 4", Says, At(&[Sender]),
-        "It does so for option 2 too";
+        "A sender also obeys Fast CNPs with option 2";
     FastCnpOthersLeft = "fastcnp.obeyed.that_qp_alone", Some(&FAST_CNP), "section 4", Says, At(&[Sender]),
         "The sender's other QPs keep their rates";
     FastCnpPairCounts = "fastcnp.obeyed.by_both", Some(&FAST_CNP), "section 4", Says, At(&[Sender]),
-        "The Destination QP at another original destination is another QP";
+        "The same Destination QP with another original destination is another QP";
     FastCnpAlgorithm = "fastcnp.algorithm", Some(&FAST_CNP), "section 4", Says,
-        Not("how a sender makes a rate out of the trace is its congestion control's business"),
+        Not("how a sender derives a rate from the trace is up to its congestion control"),
         "The trace is used to decide how to reduce the rate";
     FastCnpDetour = "fastcnp.detour", Some(&FAST_CNP), "section 4", Says,
-        Not("it is allowed and not demanded; a sender that detours counts as one that obeys"),
+        Not("it is optional; a sender that detours counts as one that obeys"),
         "A sender may detour the congested switch";
     FastCnpCheckSource = "fastcnp.check_source", Some(&FAST_CNP), "section 4", Says,
-        Not("comparing the source with the original destination is optional, and nothing but detours follows from it"),
-        "A sender can tell a switch's Fast CNP from a receiver's";
+        Not("comparing the source with the original destination is optional, and only detours depend on it"),
+        "A sender can distinguish a switch's Fast CNP from a receiver's";
     FastCnpMark = "fastcnp.mark_unknown", Some(&FAST_CNP), "section 4", Says,
-        Not("where a switch does not know the sender's ability it may mark or not"),
-        "Where the ability is not known the switch may mark as well";
+        Not("if a switch does not know the sender's ability, it may mark or not"),
+        "If the ability is unknown, the switch may mark as well";
     FastCnpDomain = "fastcnp.domain", Some(&FAST_CNP), "section 5", Must,
-        Not("which networks a feature is used in is decided by who runs them"),
+        Not("operators decide in which networks a feature is used"),
         "Fast CNP is applied in a controlled domain";
     FastCnpLimited = "fastcnp.limited", Some(&FAST_CNP), "section 5", Should, Rules(&[Rule::FastCnpRate]),
         "Generating Fast CNPs is rate-limited";
@@ -134,28 +134,28 @@ statements! {
     FastCnpBorder = "fastcnp.border", Some(&FAST_CNP), "section 5", Must, Rules(&[Rule::FastCnpBorder]),
         "The domain's border drops inbound and outbound Fast CNPs";
     FastCnpSwitch = "fastcnp.configurable", Some(&FAST_CNP), "section 5", Must,
-        Not("that there is an option is seen by using it: the other tests need the feature on, fastcnp.off_by_default off"),
+        Not("using the option shows that it exists: the other tests need the feature on, fastcnp.off_by_default needs it off"),
         "There is a configuration option to enable or disable Fast CNP";
     FastCnpOff = "fastcnp.off_by_default", Some(&FAST_CNP), "section 5", Must, At(&[CongestionPoint, Receiver, Sender]),
         "Fast CNP is disabled by default";
 
     CnpSent = "cnp.sent", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Receiver]),
-        "A receiver answers data that are marked CE with CNPs to the sender";
+        "A receiver answers CE-marked data with CNPs to the sender";
     CnpQp = "cnp.dest_qp.sender", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Receiver]),
         "The Destination QP is the QP at the sender";
     CnpWithCause = "cnp.for_marks_alone", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Receiver]),
-        "No CNP is sent where no data are marked CE";
+        "No CNP is sent if no data are marked CE";
     CnpInterval = "cnp.limited", None, "DCQCN (SIGCOMM 2015) section 3.1", Says, At(&[Receiver]),
-        "There is at most one CNP about a flow in each interval";
+        "At most one CNP about a flow is sent in each interval";
     CnpObeyed = "cnp.obeyed", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Sender]),
-        "A sender slows the QP down that a CNP names";
+        "A sender slows down the QP that a CNP names";
     CnpOthersLeft = "cnp.obeyed.that_qp_alone", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Sender]),
         "The sender's other QPs keep their rates";
 
     ProxyCnSent = "proxycn.sent", Some(&PROXY_CN), "section 4", Says, At(&[CongestionPoint]),
         "A congested node notifies the proxy node";
     ProxyCnToProxy = "proxycn.destination.proxy", Some(&PROXY_CN), "section 5", Says, At(&[CongestionPoint]),
-        "It notifies the proxy node of that sender: the one advertised, or the one that the data packet's option names";
+        "It notifies the sender's proxy node: the one advertised, or the one named by the data packet's option";
     ProxyCnTupleCopied = "proxycn.tuple.copied", Some(&PROXY_CN), "section 4", Says, At(&[CongestionPoint]),
         "The five-tuple is the data packet's";
     ProxyCnQuote = "proxycn.invoking.copied", Some(&PROXY_CN), "section 4", Says, At(&[CongestionPoint]),
@@ -163,11 +163,11 @@ statements! {
     ProxyCnLength = "proxycn.length", Some(&PROXY_CN), "section 4", Says, Rules(&[Rule::ProxyCnTooLong]),
         "The packet is no longer than 576 octets (IPv4) or the minimum MTU (IPv6)";
     ProxyCnLevel = "proxycn.level", Some(&PROXY_CN), "section 4", Says,
-        Not("every value of the three bits is valid, and how deep a queue each stands for is the device's choice"),
+        Not("every value of the three bits is valid, and the device chooses the queue depth for each"),
         "Level 0 is the lowest and 7 the highest";
     ProxyCnKept = "proxycn.pnc_kept", Some(&PROXY_CN), "sections 5.1.1 to 5.1.3", Must,
-        Not("it takes routers in two levels or areas; fcn-top --audit finds it in a capture (pnc.not_preserved)"),
-        "The capability is kept when a prefix passes levels or areas";
+        Not("it needs routers in two levels or areas; fcn-top --audit finds it in a capture (pnc.not_preserved)"),
+        "The capability is kept when a prefix crosses levels or areas";
     ProxyCnAdvertised = "proxycn.pnc_format", Some(&PROXY_CN), "section 5.1", Says,
         Rules(&[Rule::PncMalformed, Rule::PncNotHost, Rule::PncNhcLength]),
         "A proxy advertises the capability with its host prefix";
@@ -179,9 +179,9 @@ statements! {
     ProxyToSender = "proxy.destination.sender", Some(&PROXY_CN), "section 3", Says, At(&[Proxy]),
         "The notification goes to the sender of the flow";
     ProxyQp = "proxy.dest_qp.sender", Some(&PROXY_CN), "section 3", Says, At(&[Proxy]),
-        "The CNP is about the QP at the sender that the flow has";
+        "The CNP names the flow's QP at the sender";
     ProxyCnDomain = "proxycn.domain", Some(&PROXY_CN), "section 6", Must,
-        Not("which networks a feature is used in is decided by who runs them"),
+        Not("operators decide in which networks a feature is used"),
         "Proxy notification is applied in a controlled domain";
     ProxyCnLimited = "proxycn.limited", Some(&PROXY_CN), "section 6", Should, Rules(&[Rule::ProxyCnRate]),
         "Generating notifications is rate-limited";
@@ -192,7 +192,7 @@ statements! {
     ProxyCnBorder = "proxycn.border", Some(&PROXY_CN), "section 6", Must, Rules(&[Rule::ProxyCnBorder]),
         "The domain's border drops inbound and outbound notifications";
     ProxyCnSwitch = "proxycn.configurable", Some(&PROXY_CN), "section 6", Must,
-        Not("that there is an option is seen by using it, as with fastcnp.configurable"),
+        Not("using the option shows that it exists, as with fastcnp.configurable"),
         "There is a configuration option to enable or disable the feature";
     ProxyCnOff = "proxycn.off_by_default", Some(&PROXY_CN), "section 6", Must, At(&[CongestionPoint, Proxy]),
         "Proxy notification is disabled by default";
@@ -210,22 +210,22 @@ statements! {
     WanFcnReserved = "wanfcn.reserved_zero", Some(&WAN_FCN), "section 4.2", Must, Rules(&[Rule::WanFcnReserved]),
         "The reserved bits are 0 on transmission";
     WanFcnLevel = "wanfcn.level", Some(&WAN_FCN), "section 4.2", Says,
-        Not("every value of the three bits is valid, and how deep a queue each stands for is the device's choice"),
+        Not("every value of the three bits is valid, and the device chooses the queue depth for each"),
         "Level 1 is the lowest and 7 the highest; 0 is none";
     IngressTranslates = "ingress.sent", Some(&WAN_FCN), "section 4", Says, At(&[IngressPe]),
-        "The ingress PE translates FCNs to CNPs that the sender knows";
+        "The ingress PE translates FCNs into CNPs, which the sender supports";
     IngressToSender = "ingress.destination.sender", Some(&WAN_FCN), "section 4", Says, At(&[IngressPe]),
         "The CNP goes to the sender of the flow";
     IngressQp = "ingress.dest_qp.sender", Some(&WAN_FCN), "section 4.1", Says, At(&[IngressPe]),
-        "The CNP is about the QP at the sender, learnt while the connection was set up";
+        "The CNP names the QP at the sender, learned during connection setup";
     IngressReserved = "ingress.reserved_ignored", Some(&WAN_FCN), "section 4.2", Must, At(&[IngressPe]),
         "Reserved bits of an FCN are ignored on receipt";
     IngressLabels = "ingress.labels", Some(&WAN_FCN), "section 4.1; reading chosen by us", Says, At(&[IngressPe]),
-        "Each flow's packets have one outer flow label, and no other flow's";
+        "Each flow's packets have one outer flow label, which no other flow has";
     IngressEcn = "ingress.ecn.copied", Some(&WAN_FCN), "section 4.1; reading chosen by us", Says, At(&[IngressPe]),
         "The ECN field is copied into the outer header";
     WanFcnDomain = "wanfcn.domain", Some(&WAN_FCN), "section 6", Must,
-        Not("which networks a feature is used in is decided by who runs them"),
+        Not("operators decide in which networks a feature is used"),
         "FCN is applied in a controlled domain";
     WanFcnBorder = "wanfcn.border", Some(&WAN_FCN), "section 6; border filter chosen by us", Chosen, Rules(&[Rule::WanFcnBorder]),
         "The domain's border drops inbound and outbound FCNs";
@@ -236,7 +236,7 @@ statements! {
     IngressAccessList = "ingress.access_list", Some(&WAN_FCN), "section 6; access list chosen by us", Chosen, At(&[IngressPe]),
         "An FCN from a source that is not on the access list is not translated";
     WanFcnSwitch = "wanfcn.configurable", Some(&WAN_FCN), "section 6", Must,
-        Not("that there is an option is seen by using it, as with fastcnp.configurable"),
+        Not("using the option shows that it exists, as with fastcnp.configurable"),
         "There is a configuration option to enable or disable the feature";
     WanFcnOff = "wanfcn.off_by_default", Some(&WAN_FCN), "section 6", Must, At(&[CongestionPoint, IngressPe]),
         "FCN is disabled by default";
@@ -336,14 +336,14 @@ pub fn untested(rule: Rule) -> Option<&'static str> {
     }
     Some(match rule {
         Rule::FastCnpUntrusted | Rule::ProxyCnUntrusted | Rule::WanFcnUntrusted => {
-            "it is about who is told: the tests named access_list show whether a device obeys"
+            "it is about who is notified; the access_list tests show whether a device obeys"
         }
-        Rule::FastCnpMarkUnclear => "the bench sees each packet before and behind the device",
-        Rule::PncNotKept => "it takes routers in two levels or areas",
+        Rule::FastCnpMarkUnclear => "the bench captures each packet before and after the device",
+        Rule::PncNotKept => "it needs routers in two levels or areas",
         _ => match rule.info().family {
-            Family::Class => "no draft demands a class",
-            Family::Pfc => "the drafts do not deal with PFC",
-            _ => "no role that is tested sends it",
+            Family::Class => "no draft requires a traffic class",
+            Family::Pfc => "the drafts do not cover PFC",
+            _ => "no tested role sends it",
         },
     })
 }
@@ -370,11 +370,10 @@ pub fn tests(roles: &[Role]) -> impl Iterator<Item = (Role, Test)> + '_ {
 #[must_use]
 pub fn page() -> String {
     let mut text = String::from(
-        "# What a conformance check sees\n\n\
-         Made from the lists that `fcn-gen check` tests by (`fcn-gen/src/check/statements.rs`, `crates/wire/src/finding.rs`); a test holds it \
-         to them. `INSTA_UPDATE=always cargo test -p fcn-gen check` writes it anew.\n\n\
-         ## Not seen from outside\n\n\
-         | statement | source | says | why not |\n|---|---|---|---|\n",
+        "# What a conformance check covers\n\n\
+         Generated from the lists that `fcn-gen check` tests by (`fcn-gen/src/check/statements.rs`, `crates/wire/src/rules/finding.rs`); a test keeps it up to date. `INSTA_UPDATE=always cargo test -p fcn-gen check` regenerates it.\n\n\
+         ## Not observable from outside\n\n\
+         | statement | source | level | why not |\n|---|---|---|---|\n",
     );
     let all = Statement::ALL
         .iter()
@@ -390,7 +389,7 @@ pub fn page() -> String {
         }
     }
     text.push_str(
-        "\n## Seen\n\n| statement | source | says | test | of |\n|---|---|---|---|---|\n",
+        "\n## Seen\n\n| statement | source | level | test | role |\n|---|---|---|---|---|\n",
     );
     for (statement, info) in all {
         let (ids, roles) = match info.observability {
@@ -417,8 +416,8 @@ pub fn page() -> String {
         );
     }
     text.push_str(
-        "\nBesides, no frame of a role may break a rule of its messages' formats: `fcn-gen check ROLE --dry-run` lists them.\n\n\
-         ## Rules of the list that no role is tested against\n\n| rule | why not |\n|---|---|\n",
+        "\nIn addition, no frame of a role may break a rule about the formats of its messages: `fcn-gen check ROLE --dry-run` lists them.\n\n\
+         ## Rules that no role is tested against\n\n| rule | why not |\n|---|---|\n",
     );
     for rule in Rule::ALL {
         if let Some(why) = untested(*rule) {

@@ -494,11 +494,11 @@ fn is_fast_cnp(bytes: &[u8]) -> bool {
 fn unobservable_behaviour_is_not_failed() {
     let own = |sets| case(Role::CongestionPoint, "link", None, sets);
     for (case, test, why) in [
-        (own(&["ip=4"]), "fastcnp.sent", "no Fast CNP for IPv4"),
+        (own(&["ip=4"]), "fastcnp.sent", "does not support IPv4"),
         (
             own(&["mechanism=proxy"]),
             "proxycn.sent",
-            "is a proxy itself",
+            "is itself a proxy",
         ),
     ] {
         let outcomes = checked(&case, false, &sound());
@@ -518,7 +518,7 @@ fn answering_receiver_is_not_reported_silent() {
         bytes
     });
     let silent = hears(|_| Vec::new());
-    for (broken, why) in [(spoilt, "not agreed upon"), (silent, "did not answer")] {
+    for (broken, why) in [(spoilt, "not set up"), (silent, "did not answer")] {
         let outcomes = checked(&RECEIVER, false, &broken);
         let sent = outcomes.iter().find(|o| o.test.id() == "cnp.sent").unwrap();
         assert!(sent.why.contains(why), "{}", describe(&outcomes));
@@ -557,7 +557,7 @@ fn reasons_match_the_record() {
     for test in ["fastcnp.trace.copied", "fastcnp.ce.also_marked"] {
         let outcome = outcome(&elsewhere, test);
         assert!(
-            outcome.why.contains("which data packet"),
+            outcome.why.contains("identifies its data packet"),
             "{test}: {}",
             outcome.why
         );
@@ -576,7 +576,7 @@ fn reasons_match_the_record() {
     });
     let sent = outcome(&other_type, "fastcnp.sent");
     assert_eq!(sent.grade, Grade::Failed);
-    assert!(sent.why.contains("none is of this kind"), "{}", sent.why);
+    assert!(sent.why.contains("is of this kind"), "{}", sent.why);
     let many = switched(|switch| switch.congestion.limits.interval = Duration::ZERO);
     assert!(outcome(&many, "fastcnp.rate.exceeded").times > 1);
 }

@@ -143,12 +143,10 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         ..
     }) = paths.first().copied()
     else {
-        return Err(Failure::usage("no flow passes the device").and(name));
+        return Err(Failure::usage("no flow passes through the device").and(name));
     };
     let Some(by) = notifier(setup, link) else {
-        return Err(
-            Failure::usage("no switch that the device believes is on the flows' way").and(name),
-        );
+        return Err(Failure::usage("no trusted switch is on the flows' path").and(name));
     };
     plan.peers = (0..simulation.nodes.len())
         .filter(|node| *node != setup.device)
@@ -296,7 +294,7 @@ pub fn judge(
         names.off,
     ];
     if passed == 0 {
-        let why = "the device passed no data on";
+        let why = "the device forwarded no data";
         ledger.record_untestable_all(&all, why);
         ledger.record_untestable_all(
             &[
@@ -313,12 +311,12 @@ pub fn judge(
     };
     if setup.off {
         let shows: Vec<usize> = answers.iter().map(|own| own.index).take(4).collect();
-        let why = || "the device translated, and nobody enabled it".to_owned();
+        let why = || "the device translated although translation was not enabled".to_owned();
         return ledger.holds(names.off, answers.is_empty(), why, &shows);
     }
     let why = || {
         format!(
-            "it was told {BURST} times of {}, and sent no CNP",
+            "it was sent {BURST} notifications about {}, but sent no CNP",
             first.name
         )
     };
@@ -329,12 +327,12 @@ pub fn judge(
         };
         let to = notification.destination;
         let is_sender = to == first.source;
-        let why = || format!("it goes to {to}, and the sender is {}", first.source);
+        let why = || format!("it was sent to {to}, but the sender is {}", first.source);
         ledger.holds(names.destination, is_sender, why, &[own.index]);
         if let (true, Subject::SenderQp(qp)) = (is_sender, notification.subject) {
             let why = || {
                 format!(
-                    "it is about QP {qp}, and that of {} is {}",
+                    "it names QP {qp}, but the QP of {} is {}",
                     first.name, first.sender_qp
                 )
             };
@@ -344,7 +342,7 @@ pub fn judge(
     if let Some(beyond) = over_rate(&answers, setup.flow_rate) {
         let why = || {
             format!(
-                "{} of {} CNPs came beyond {} a second about one flow",
+                "{} of {} CNPs exceeded {} per second about one flow",
                 beyond.len(),
                 answers.len(),
                 setup.flow_rate
@@ -370,14 +368,14 @@ pub fn judge(
         let shows: Vec<usize> = obeyed.iter().map(|own| own.index).take(4).collect();
         let why = || {
             format!(
-                "{} CNPs came for what {UNTRUSTED_SOURCE} said",
+                "it sent {} CNPs for notifications from {UNTRUSTED_SOURCE}",
                 obeyed.len()
             )
         };
         if access_list(setup).is_empty() {
             ledger.record_untestable_all(
                 &[names.access_list],
-                "the scenario has the device believe anybody",
+                "in the scenario the device trusts every source",
             );
         } else if !answers.is_empty() {
             ledger.holds(names.access_list, obeyed.is_empty(), why, &shows);
@@ -405,7 +403,7 @@ fn ingress(
     use Statement as S;
     match reserved {
         Some(cnps) if answers => {
-            let why = || "no CNP came for FCNs with reserved bits set".to_owned();
+            let why = || "the device sent no CNP for FCNs with reserved bits set".to_owned();
             ledger.holds(S::IngressReserved, !cnps.is_empty(), why, &[]);
         }
         _ => ledger.record_untestable_all(&[S::IngressReserved], "the device sent no CNP"),
@@ -423,7 +421,7 @@ fn ingress(
         let copied = marked || data.ecn.bits() == inner;
         let why = || {
             format!(
-                "the outer ECN field is {:02b}, and the inner {inner:02b}",
+                "the outer ECN field is {:02b}, but the inner is {inner:02b}",
                 data.ecn.bits()
             )
         };
@@ -436,11 +434,11 @@ fn ingress(
                 .get(&data.flow())
                 .is_none_or(|labels| labels.len() == 1)
             && flows.get(&label).is_none_or(|flows| flows.len() == 1);
-        let why = || format!("label {label:#x} is not one flow's alone, or not its only one");
+        let why = || format!("label {label:#x} is 0, shared by flows, or not its flow's only one");
         ledger.holds(S::IngressLabels, alone, why, &[frame.index]);
     }
     ledger.record_untestable_all(
         &[S::IngressEcn, S::IngressLabels],
-        "the device encapsulated nothing",
+        "the device encapsulated no data",
     );
 }

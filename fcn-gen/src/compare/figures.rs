@@ -75,7 +75,7 @@ pub const REACTION_TIME: Figure = Nanoseconds.figure("reaction_time_ns", "reacti
 pub const MEAN_QUEUE: Figure =
     Octets.figure("mean_queue_octets", "mean queue", |m| Some(m.mean_queue));
 /// Change of the mean queue within the measured time.
-pub const QUEUE_DRIFT: Figure = Change.figure("mean_queue_drift", "drift of queue", |m| {
+pub const QUEUE_DRIFT: Figure = Change.figure("mean_queue_drift", "queue drift", |m| {
     Some(m.drift(|half| half.queue))
 });
 /// Time at which all flows were complete.
@@ -85,16 +85,15 @@ pub const COMPLETION: Figure = Nanoseconds.figure("completion_ns", "all flows do
 /// Goodput of all flows.
 pub const GOODPUT: Figure = BitsPerSecond.figure("goodput_bps", "goodput", |m| Some(m.goodput));
 /// Change of goodput within the measured time.
-pub const GOODPUT_DRIFT: Figure = Change.figure("goodput_drift", "drift of goodput", |m| {
+pub const GOODPUT_DRIFT: Figure = Change.figure("goodput_drift", "goodput drift", |m| {
     Some(m.drift(|half| half.goodput))
 });
 /// Change of the senders' rates within the measured time.
-pub const RATE_DRIFT: Figure = Change.figure("rate_drift", "drift of rates", |m| {
+pub const RATE_DRIFT: Figure = Change.figure("rate_drift", "rate drift", |m| {
     Some(m.drift(|half| half.rate))
 });
 /// Notifications about an episode of which another switch had notified already.
-pub const REPEATED: Figure =
-    Count.figure("told_twice", "of these told twice", |m| count(m.repeated));
+pub const REPEATED: Figure = Count.figure("told_twice", "of these repeated", |m| count(m.repeated));
 
 /// Spread of a figure over several seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -229,7 +228,7 @@ pub fn all() -> Vec<Figure> {
         Count.figure("ce_marks", "CE marks", |m| count(m.marked)),
         Count.figure("pfc_frames", "PFC frames", |m| count(m.pauses)),
         Count.figure("lost", "packets lost", |m| count(m.lost)),
-        Count.figure("sent_again", "packets sent again", |m| count(m.again)),
+        Count.figure("sent_again", "retransmissions", |m| count(m.again)),
     ];
     before.into_iter().chain(kinds).chain(behind).collect()
 }

@@ -63,7 +63,7 @@ impl Over {
             return Err(bad("an empty key or value"));
         }
         let instead = match key.trim() {
-            MECHANISM => Some("the mechanisms are compared anyway; choose which with --mechanisms"),
+            MECHANISM => Some("all mechanisms are compared anyway; choose some with --mechanisms"),
             "seed" => Some("seeds are compared with --seeds"),
             _ => None,
         };
@@ -95,7 +95,7 @@ pub fn mechanisms(names: &[String]) -> Result<Vec<Mechanism>> {
             let known = Mechanism::ALL.map(Mechanism::id).join(", ");
             return Err(Failure::usage("--mechanisms: no such mechanism")
                 .and(name)
-                .and(format!("there are {known}")));
+                .and(format!("expected one of {known}")));
         };
         if !chosen.contains(&mechanism) {
             chosen.push(mechanism);
@@ -138,7 +138,7 @@ pub struct Row {
     pub played: core::result::Result<Vec<Metrics>, String>,
 }
 
-/// Name shared by drift of goodput and its uncertainty due to timeouts.
+/// Name shared by goodput drift and its uncertainty due to timeouts.
 const GOODPUT: &str = "goodput";
 
 /// Maximum change of goodput that a longer run may cause if it has settled.
@@ -371,7 +371,7 @@ mod tests {
             named(&["fastcnp"])
                 .unwrap_err()
                 .to_string()
-                .contains("there are none, pfc")
+                .contains("expected one of none, pfc")
         );
     }
 }

@@ -52,21 +52,21 @@ pub fn compare(
     progress: Progress<'_>,
 ) -> Result<Comparison> {
     if request.sets.iter().any(|set| key(set) == MECHANISM) {
-        return Err(Failure::usage("the mechanism is what is compared")
-            .and("choose which with --mechanisms, not with --set"));
+        return Err(Failure::usage("compare sets the mechanism itself")
+            .and("choose mechanisms with --mechanisms, not with --set"));
     }
     if let Some(over) = &request.over
         && request.sets.iter().any(|set| key(set) == over.key)
     {
         return Err(Failure::usage("--over")
             .and(&over.key)
-            .and("each of its values outranks the one of --set; leave that out"));
+            .and("its values override --set; remove that"));
     }
     let base = scenario::load(&request.source, &request.sets)?;
     let Play::Simulation(simulation) = &base.play else {
         return Err(Failure::usage("nothing to compare")
             .and(&base.name)
-            .and("it is no simulation: no mechanism is at work in it"));
+            .and("it is not a simulation, so no mechanism applies to it"));
     };
     let question = &with_its_duration(request, &base.parameters, simulation);
     let first_seed = simulation.seed;
@@ -150,7 +150,7 @@ fn load_group(
             Some(format!("{}: {}", mechanism.id(), loaded.as_ref().err()?))
         };
         let reasons: Vec<String> = rows.iter().filter_map(reason).collect();
-        let what = "the scenario can be played under none of these mechanisms";
+        let what = "the scenario cannot be played under any of these mechanisms";
         return Err(Failure::usage(what).and(reasons.join("; ")));
     }
     Ok(Loaded {
@@ -176,11 +176,11 @@ fn load_under(
         Play::Simulation(simulation) => {
             let is_fast = matches!(mechanism, Mechanism::FastCnp | Mechanism::FastCnpIoam);
             if is_fast && (simulation.flows.iter()).all(|flow| flow.source.is_ipv4()) {
-                return Err("a Fast CNP is IPv6 only, and all flows are IPv4".to_owned());
+                return Err("Fast CNPs are IPv6 only, but all flows are IPv4".to_owned());
             }
             Ok(*simulation)
         }
-        Play::Gallery(_) | Play::Stress(_) => Err("it is no simulation".to_owned()),
+        Play::Gallery(_) | Play::Stress(_) => Err("it is not a simulation".to_owned()),
     }
 }
 

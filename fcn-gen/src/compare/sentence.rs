@@ -42,13 +42,14 @@ fn compared(time: f64, baseline: f64) -> String {
 pub fn sentence(rows: &[Row]) -> String {
     let mut runs = rows.iter().flat_map(|row| &row.played).flatten();
     if !runs.any(|run| run.onset.is_some()) {
-        return "No queue went above Kmin: there was nothing to react to. Play for longer, or send more.".to_owned();
+        return "No queue exceeded Kmin, so there was nothing to react to. Play for longer, or send more.".to_owned();
     }
     let seeds = rows.iter().filter_map(Row::runs).map(<[_]>::len).max();
     let seeds = seeds.unwrap_or(0);
     if seeds < SEEDS {
         let few = format!(
-            "{} played: what chance does is not known, so nothing is compared (--seeds {SEEDS} or more)",
+            "{} played: the effect of chance is unknown, so nothing is compared (use --seeds \
+             {SEEDS} or more)",
             if seeds == 1 {
                 "one seed was"
             } else {
@@ -102,7 +103,7 @@ fn reaction(rows: &[Row], compares: bool) -> String {
             None => absolute("Receiver CNPs slowed no sender down", others),
         },
         None if compares => absolute("Receiver CNPs were not played", others),
-        None if others.is_empty() => "no sender that was told slowed down".to_owned(),
+        None if others.is_empty() => "no notified sender slowed down".to_owned(),
         None => format!(
             "from the onset of congestion to a sender's first cut {}",
             each(&others, |id, time| format!("{id} took {time}"))
@@ -110,7 +111,7 @@ fn reaction(rows: &[Row], compares: bool) -> String {
     };
     if !silent.is_empty() {
         text += &format!(
-            "; a sender slowed down although nobody notifies it of congestion under {}",
+            "; a sender slowed down although congestion is not notified under {}",
             each(&silent, |id, time| format!("{id} (after {time})"))
         );
     }
@@ -142,7 +143,7 @@ fn against(baseline: &Spread, others: &[(Mechanism, Spread)], seeds: usize) -> S
         } else if time.is_apart_from(baseline) {
             format!("reacted {}", compared(time.median, baseline.median))
         } else {
-            "was not surely sooner or later".to_owned()
+            "was not clearly sooner or later".to_owned()
         };
         let time = show(Unit::Nanoseconds, time.median);
         format!("{} {words} ({time})", mechanism.id())
@@ -209,9 +210,9 @@ fn steady(
         });
     }
     if !alike.is_empty() {
-        parts.push(format!("not surely different under {}", listed(&alike)));
+        parts.push(format!("not clearly different under {}", listed(&alike)));
     }
-    (!parts.is_empty()).then(|| format!("over the time counted, {name} was {}", listed(&parts)))
+    (!parts.is_empty()).then(|| format!("over the measured time, {name} was {}", listed(&parts)))
 }
 
 /// Describes repeated notifications: switches of one path each notify of the same episode.
@@ -229,8 +230,8 @@ fn repeated(rows: &[Row]) -> Option<String> {
     let parts: Vec<String> = rows.iter().filter_map(part).collect();
     (!parts.is_empty()).then(|| {
         format!(
-            "{} were about a flow of which another switch had told less than 50 µs before, so that its sender was told of \
-                one episode more than once",
+            "{} were about a flow that another switch had notified about less than 50 µs earlier, \
+             so its sender was notified of one episode more than once",
             listed(&parts)
         )
     })
@@ -284,10 +285,10 @@ mod tests {
         assert_eq!(
             sentence(&rows),
             "Compared with receiver CNPs, which took 12 µs from the onset of congestion to a sender's first cut, \
-             fast-cnp reacted 4.0 times sooner (3 µs), fast-cnp-ioam was not surely sooner or later (12 µs), \
+             fast-cnp reacted 4.0 times sooner (3 µs), fast-cnp-ioam was not clearly sooner or later (12 µs), \
              proxy reacted 25 % later (15 µs) and wan-fcn reacted 5.0 times later (60 µs); \
-             under none and pfc no sender slowed down. Over the time counted, goodput was not surely different under none, pfc, fast-cnp, \
-             fast-cnp-ioam, proxy and wan-fcn. Over the time counted, the mean queue was not surely different under none, pfc, \
+             under none and pfc no sender slowed down. Over the measured time, goodput was not clearly different under none, pfc, fast-cnp, \
+             fast-cnp-ioam, proxy and wan-fcn. Over the measured time, the mean queue was not clearly different under none, pfc, \
              fast-cnp, fast-cnp-ioam, proxy and wan-fcn."
         );
     }
@@ -314,7 +315,8 @@ mod tests {
             assert_eq!(
                 few(seeds),
                 format!(
-                    "{figures} {played} played: what chance does is not known, so nothing is compared (--seeds 3 or more)."
+                    "{figures} {played} played: the effect of chance is unknown, so nothing is \
+                     compared (use --seeds 3 or more)."
                 )
             );
         }
@@ -339,8 +341,8 @@ mod tests {
         let text = sentence(&rows);
         assert!(
             text.contains(
-                "cut, fast-cnp reacted 4.0 times sooner (3 µs); a sender slowed down although nobody notifies it of congestion \
-                 under none (after 60 µs) and pfc (after 60 µs). Over"
+                "cut, fast-cnp reacted 4.0 times sooner (3 µs); a sender slowed down although \
+                 congestion is not notified under none (after 60 µs) and pfc (after 60 µs). Over"
             ),
             "{text}"
         );
@@ -359,7 +361,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("proxy was not surely sooner or later (8 µs)"),
+            text.contains("proxy was not clearly sooner or later (8 µs)"),
             "{text}"
         );
         assert!(!text.contains("One seed"), "{text}");
@@ -396,8 +398,8 @@ mod tests {
         let text = sentence(&rows);
         assert!(
             text.contains(
-                "Over the time counted, goodput was 15 % higher under fast-cnp, 2.5 times as high under proxy and \
-                 not surely different under fast-cnp-ioam."
+                "Over the measured time, goodput was 15 % higher under fast-cnp, 2.5 times as high under proxy and \
+                 not clearly different under fast-cnp-ioam."
             ),
             "{text}"
         );
@@ -444,7 +446,7 @@ mod tests {
             ])
         };
         assert!(text(0.01).contains("goodput was 2 % higher under fast-cnp"));
-        assert!(text(0.049).contains("goodput was not surely different under fast-cnp"));
+        assert!(text(0.049).contains("goodput was not clearly different under fast-cnp"));
     }
 
     #[test]
@@ -476,13 +478,13 @@ mod tests {
         };
         let longer = text(100e3, 0.5, 3.0);
         assert!(
-            longer.ends_with(" Over the time counted, the mean queue was longer under pfc."),
+            longer.ends_with(" Over the measured time, the mean queue was longer under pfc."),
             "{longer}"
         );
         assert!(!longer.contains("goodput"), "{longer}");
         assert!(text(1e3, 0.5, 3.0).contains("the mean queue was shorter under pfc."));
         assert!(
-            text(12e3, 0.5, 3.0).contains("the mean queue was not surely different under pfc.")
+            text(12e3, 0.5, 3.0).contains("the mean queue was not clearly different under pfc.")
         );
         // Timeouts that are rare, or numerous enough.
         for (share, rounds) in [(0.04, 0.5), (0.5, 201.0)] {
@@ -521,7 +523,7 @@ mod tests {
         let text = sentence(&[row]);
         assert!(
             text.contains(
-                "25 % of the notifications under fast-cnp were about a flow of which another switch"
+                "25 % of the notifications under fast-cnp were about a flow that another switch"
             ),
             "{text}"
         );
@@ -554,7 +556,7 @@ mod tests {
             mechanism: Mechanism::Cnp,
             played: Ok(vec![calm]),
         }];
-        assert!(sentence(&rows).starts_with("No queue went above Kmin"));
+        assert!(sentence(&rows).starts_with("No queue exceeded Kmin"));
         assert!(sentence(&[refused(Mechanism::Cnp, "x")]).starts_with("No queue"));
     }
 

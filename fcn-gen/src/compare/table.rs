@@ -12,8 +12,8 @@ fn change(drift: f64) -> String {
     match drift {
         ..0.0 => format!("fell by {:.0} %", -drift * 100.0),
         _ if grown < 2.0 => format!("grew by {:.0} %", (grown - 1.0) * 100.0),
-        1.0.. => "rose from nothing".to_owned(),
-        _ => format!("grew to {grown:.1} times"),
+        1.0.. => "rose from 0".to_owned(),
+        _ => format!("grew {grown:.1}-fold"),
     }
 }
 
@@ -43,8 +43,8 @@ pub(super) fn remarks(group: &Group) -> Vec<String> {
     for row in &group.rows {
         let timeouts = row.timeouts().map(|timeouts| {
             format!(
-                "{:.0} % of the time counted flows waited for retransmission timeouts; {:.0} of these fit into it one after \
-                 the other, and until some {:.0} do, chance decides goodput",
+                "{:.0} % of the measured time flows waited for retransmission timeouts; it fits \
+                 {:.0} of these in a row, and below about {:.0}, goodput depends on chance",
                 timeouts.share * 100.0,
                 timeouts.rounds,
                 timeouts.rounds_for(TOLERANCE)
@@ -61,7 +61,7 @@ pub(super) fn remarks(group: &Group) -> Vec<String> {
             } else {
                 ""
             };
-            format!("from the earlier to the later half of the time counted {changes}{which}")
+            format!("from the first to the second half of the measured time {changes}{which}")
         });
         let why: Vec<String> = timeouts.into_iter().chain(drifts).collect();
         if !why.is_empty() {
@@ -112,16 +112,16 @@ pub(super) fn heading(comparison: &Comparison, group: &Group) -> String {
         heading += &format!(", seed {first}");
     } else {
         let last = first.wrapping_add(u64::from(count - 1));
-        heading += &format!(", seeds {first} to {last}: median, and range where they differ");
+        heading += &format!(", seeds {first} to {last}: median, and range if they differ");
     }
     let (duration, warm_up) = group.played_for;
     let mut runs = group.played().flat_map(|(_, runs)| runs);
     let done = match runs.any(|run| run.completion.is_some()) {
-        true => "; of runs in which all flows were done, over the time until then",
+        true => "; for runs in which all flows completed, until then",
         false => "",
     };
     let counted = format!("; {duration} played, mean queue to fairness from {warm_up} on{done}");
-    heading + &counted + "; drifts are the change between the halves of that, of the greater one"
+    heading + &counted + "; drifts are the change between its halves, as a share of the greater one"
 }
 
 fn table(group: &Group) -> String {
@@ -176,15 +176,15 @@ mod tests {
         assert_eq!(cells("peak queue"), ["250", "kB", "250", "kB", "250", "kB"]);
         assert_eq!(cells("fairness (Jain)"), ["0.970"; 3]);
         assert_eq!(
-            cells("drift of goodput"),
+            cells("goodput drift"),
             ["+1.0", "%", "+1.0", "%", "+1.0", "%"]
         );
-        assert_eq!(cells("drift of queue")[..2], ["+0.0", "%"]);
+        assert_eq!(cells("queue drift")[..2], ["+0.0", "%"]);
         assert_eq!(cells("goodput of each load")[..2], ["41.6", "Gbit/s"]);
         assert!(text.contains("40 to 43.2 Gbit/s"), "{text}");
         assert!(text.contains(" goodput of victim"), "{text}");
         assert!(
-            !text.contains("told twice") && !text.contains("Not settled"),
+            !text.contains("repeated") && !text.contains("Not settled"),
             "{text}"
         );
         assert_eq!(cells("CE marks"), ["4,321"; 3]);
@@ -205,10 +205,10 @@ mod tests {
         }
         let text = text(&comparison);
         assert!(
-            text.contains("\nNot settled: cnp: from the earlier to the later half of the time counted goodput fell by 22 %"),
+            text.contains("\nNot settled: cnp: from the first to the second half of the measured time goodput fell by 22 %"),
             "{text}"
         );
-        assert!(text.contains("of these told twice"), "{text}");
+        assert!(text.contains("of these repeated"), "{text}");
     }
 
     #[test]
@@ -224,9 +224,10 @@ mod tests {
         let text = text(&comparison);
         assert!(
             text.contains(
-                "\nNot settled: pfc: 50 % of the time counted flows waited for retransmission timeouts; 3 of these fit into it \
-                 one after the other, and until some 200 do, chance decides goodput; from the earlier to the later half of \
-                 the time counted goodput fell by 22 %; a longer run"
+                "\nNot settled: pfc: 50 % of the measured time flows waited for retransmission \
+                 timeouts; it fits 3 of these in a row, and below about 200, goodput depends on \
+                 chance; from the first to the second half of the measured time goodput fell by \
+                 22 %; a longer run"
             ),
             "{text}"
         );

@@ -53,7 +53,7 @@ pub fn load(config: Option<&str>, sets: &[String]) -> Result<(Scenario, Simulati
         }
         Play::Gallery(_) | Play::Stress(_) => Err(Failure::usage("--config")
             .and(&scenario.name)
-            .and("it has no nodes; name a simulation (fcn-gen list)")),
+            .and("it has no nodes; choose a simulation (fcn-gen list)")),
     }
 }
 
@@ -88,7 +88,7 @@ pub fn interfaces(
             fcn_tool::quantity::counted(links.len() as u64, "link"),
             peers.join(", "),
             if may_be_one {
-                " (a switch also takes one for all)"
+                " (a switch can also use one for all)"
             } else {
                 ""
             }
@@ -101,7 +101,7 @@ pub fn interfaces(
                 let place = peers.iter().position(|peer| peer == wanted);
                 let place = place.ok_or_else(|| {
                     Failure::usage("--iface").and(format!(
-                        "`{wanted}` is no neighbour of {}; these are: {}",
+                        "`{wanted}` is not a neighbour of {}; neighbours: {}",
                         simulation.nodes[node].name,
                         peers.join(", ")
                     ))
@@ -147,7 +147,7 @@ pub fn refuse_longer(played: &[Played], need: usize) -> Result {
     let (name, takes) = (short.interface.name(), takes(short));
     Err(Failure::usage("the frames are too long for the interface")
         .and(name)
-        .and(format!("up to {need} octets, and it takes {takes}"))
+        .and(format!("up to {need} octets, but it sends at most {takes}"))
         .and(format!(
             "set a smaller payload (--set mtu=1024), or a larger MTU (ip link set dev {name} mtu 9000)"
         )))

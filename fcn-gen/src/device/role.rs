@@ -61,7 +61,7 @@ impl Role {
                 .find(|node| name_of(node) == wanted)
                 .ok_or_else(|| {
                     Failure::usage("--node").and(format!(
-                        "`{wanted}` cannot be a {}; of this scenario these can: {names}",
+                        "`{wanted}` cannot be a {}; nodes that can: {names}",
                         self.id()
                     ))
                 }),
@@ -69,7 +69,7 @@ impl Role {
                 [only] => Ok(*only),
                 _ => Err(Failure::usage(self.id())
                     .and(format!("several nodes can play this role: {names}"))
-                    .and("say which with --node")),
+                    .and("choose one with --node")),
             },
         }
     }

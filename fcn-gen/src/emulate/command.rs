@@ -40,9 +40,9 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
     };
     let off = enabled.restrict(&mut simulation.nodes[node]);
     if options.duration.is_none() && !options.forever {
-        return Err(Failure::usage("a role has no end of its own")
+        return Err(Failure::usage("emulate needs --duration or --forever")
             .and(options.role.id())
-            .and("say when to stop: --duration 10s, or --forever until Ctrl-C"));
+            .and("for example --duration 10s, or --forever until Ctrl-C"));
     }
     bound(&mut simulation, options);
     let named = (&options.iface[..], options.allow_default_route, true);
@@ -197,17 +197,21 @@ fn conclude(end: RunEnd, report: &Report, (begins_flows, opened): (bool, bool)) 
     match end {
         RunEnd::Failed(why) => Err(Failure::failed(why)),
         RunEnd::Interrupted => Err(Failure::interrupted(format!(
-            "frames that came in until then: {}",
+            "frames received so far: {}",
             grouped(received)
         ))),
         RunEnd::TimeUp | RunEnd::Done if begins_flows && !opened => {
             Err(Failure::failed("no connection was opened")
                 .and(&report.node)
-                .and("is the receiver there, and does what is between them forward? (it has to be started first)"))
+                .and(
+                    "is the receiver running (start it first), and do the devices between forward?",
+                ))
         }
-        RunEnd::TimeUp | RunEnd::Done if received == 0 => Err(Failure::failed("no frame came in")
-            .and(&report.node)
-            .and("is the other end of the link up, and does it send?")),
+        RunEnd::TimeUp | RunEnd::Done if received == 0 => {
+            Err(Failure::failed("no frame was received")
+                .and(&report.node)
+                .and("is the other end of the link up, and does it send?"))
+        }
         RunEnd::TimeUp | RunEnd::Done => Ok(()),
     }
 }
@@ -268,27 +272,27 @@ fn announcement(
     if let NodeKind::Host(_) = values.kind {
         let begin = simulation.flows.iter().filter(|flow| flow.from == node);
         let end = simulation.flows.iter().filter(|flow| flow.to == node);
-        let flows = format!("{} begin here, {} end here", begin.count(), end.count());
+        let flows = format!("{} start here, {} end here", begin.count(), end.count());
         line("flows", flows);
     }
     let is_switch = matches!(values.kind, NodeKind::Switch(_));
     let grows = |flow: &Flow| flow.ioam.is_some_and(|ioam| ioam.incremental);
     if is_switch && simulation.flows.iter().any(grows) {
-        let why = "incremental IOAM traces pass as they are; set trace = \"preallocated\" to have them written";
+        let why = "incremental IOAM traces are forwarded unchanged; set trace = \"preallocated\" to add node data";
         line("without", why.to_owned());
     }
     if options.speed != 1.0 {
         let speed = options.speed;
         line(
             "speed",
-            format!("{speed}: rates are times that, times are divided by it"),
+            format!("{speed}: rates are multiplied by it, times divided"),
         );
     }
     for (what, option) in off {
-        line("off", format!("{what}; {option} switches it on"));
+        line("off", format!("{what}; {option} enables it"));
     }
     let until = match options.duration {
-        Some(duration) => format!("{duration:?} are over, or Ctrl-C"),
+        Some(duration) => format!("{duration:?} have passed, or Ctrl-C"),
         None => "Ctrl-C".to_owned(),
     };
     line("until", until);

@@ -7,18 +7,18 @@ use hdrhistogram::Histogram;
 
 fcn_tool::families! {
     BUILD = "fcn_gen_build_info", Gauge, &["version"], "Version of fcn-gen; always 1";
-    ROLE = "fcn_gen_emulate_info", Gauge, &["role", "node", "scenario", "mechanism"], "What is played; always 1";
-    UP = "fcn_gen_link_up", Gauge, &["interface"], "1 where the interface can be used, else 0";
-    PACKETS = "fcn_gen_link_packets_total", Counter, &["interface", "direction"], "Frames that came in by a link or left by it";
-    OCTETS = "fcn_gen_link_octets_total", Counter, &["interface", "direction"], "Octets of them, without FCS";
-    LOST = "fcn_gen_link_refused_total", Counter, &["interface"], "Frames that were to leave and did not: too long, no room, or the link was away";
-    NOTIFICATIONS = "fcn_gen_notifications_total", Counter, &["kind"], "Congestion notifications sent in answer to what came in";
-    REACTION = "fcn_gen_reaction_seconds", Gauge, &["kind", "quantile"], "From when what is answered was taken in to when its notification left, since the start";
-    LATE = "fcn_gen_late_seconds", Gauge, &["quantile"], "How late frames left, since the start";
-    COUNTER = "fcn_gen_role_total", Counter, &["role", "counter"], "What the node's roles count, by the names in the report";
-    DELIVERED = "fcn_gen_delivered_octets_total", Counter, &[], "Payload that was delivered here in order";
-    RATE = "fcn_gen_sending_bits_per_second", Gauge, &[], "Sum of the rates of the flows that begin here, in the node's time";
-    QUEUE = "fcn_gen_queue_octets", Gauge, &[], "Deepest queue of data now";
+    ROLE = "fcn_gen_emulate_info", Gauge, &["role", "node", "scenario", "mechanism"], "Role, node, scenario and mechanism; always 1";
+    UP = "fcn_gen_link_up", Gauge, &["interface"], "1 if the interface can be used, else 0";
+    PACKETS = "fcn_gen_link_packets_total", Counter, &["interface", "direction"], "Frames received or sent on a link";
+    OCTETS = "fcn_gen_link_octets_total", Counter, &["interface", "direction"], "Octets of these frames, without FCS";
+    LOST = "fcn_gen_link_refused_total", Counter, &["interface"], "Frames that could not be sent: too long, no room, or the link was down or gone";
+    NOTIFICATIONS = "fcn_gen_notifications_total", Counter, &["kind"], "Congestion notifications sent in response to received frames";
+    REACTION = "fcn_gen_reaction_seconds", Gauge, &["kind", "quantile"], "Time from reading a frame to sending the notification about it, since the start";
+    LATE = "fcn_gen_late_seconds", Gauge, &["quantile"], "How late frames were sent, since the start";
+    COUNTER = "fcn_gen_role_total", Counter, &["role", "counter"], "Counters of the node's roles, named as in the report";
+    DELIVERED = "fcn_gen_delivered_octets_total", Counter, &[], "Payload delivered here in order";
+    RATE = "fcn_gen_sending_bits_per_second", Gauge, &[], "Sum of the rates of the flows that start here, in the node's time";
+    QUEUE = "fcn_gen_queue_octets", Gauge, &[], "Current depth of the deepest data queue";
 }
 
 /// Labels that do not change.

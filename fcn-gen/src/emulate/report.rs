@@ -96,7 +96,7 @@ impl Times {
     fn text(&self) -> String {
         let time = |ns| format!("{:?}", Duration::from_nanos(rounded(ns)));
         format!(
-            "p50 {}, p99 {}, at most {}",
+            "p50 {}, p99 {}, max {}",
             time(self.p50_ns),
             time(self.p99_ns),
             time(self.max_ns)
@@ -151,9 +151,9 @@ impl Report {
             match link.lost {
                 Some(0) => {}
                 Some(lost) => {
-                    let _ = write!(what, ", {} lost before they were read", grouped(lost));
+                    let _ = write!(what, ", {} lost before being read", grouped(lost));
                 }
-                None => what.push_str(", lost before they were read: not known"),
+                None => what.push_str(", lost before being read: unknown"),
             }
             line(&link.interface, what);
             let Outage {
@@ -170,7 +170,7 @@ impl Report {
                 line(
                     "",
                     format!(
-                        "could not be used {count}, {seconds:.1} s in all: {lost} lost that were to leave{now}"
+                        "unusable {count}, {seconds:.1} s in total: {lost} could not be sent{now}"
                     ),
                 );
             }
@@ -191,16 +191,13 @@ impl Report {
         if let Some(switch) = &self.switch {
             let dropped = grouped(switch.dropped);
             let queue = grouped(switch.peak_queue);
-            line(
-                "queue",
-                format!("at most {queue} octets, {dropped} dropped"),
-            );
+            line("queue", format!("peak {queue} octets, {dropped} dropped"));
         }
         for (role, counters) in &self.counters {
             line(&role.replace('_', " "), counted_ones(counters));
         }
         if self.passed_over.values().any(|count| *count > 0) {
-            line("passed over", counted_ones(&self.passed_over));
+            line("ignored", counted_ones(&self.passed_over));
         }
         for flow in &self.flows {
             line(&flow.name, flow_text(flow));
@@ -226,7 +223,7 @@ fn flow_text(flow: &FlowTruth) -> String {
     if flow.packets_sent > 0 {
         let again = grouped(flow.packets_again);
         let sent = counted(flow.packets_sent, "packet");
-        parts.push(format!("{sent} sent, {again} of them again"));
+        parts.push(format!("{sent} sent, {again} of them retransmitted"));
         parts.push(counted(flow.messages_done, "message") + " done");
     }
     if flow.octets_delivered > 0 {

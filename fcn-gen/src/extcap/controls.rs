@@ -131,20 +131,21 @@ pub fn for_scenario(scenario: &Scenario) -> Vec<Control> {
     let mut controls = Vec::new();
     match &scenario.play {
         Play::Simulation(simulation) => {
-            let (about, paces) = ("how fast packets come", Kind::OneOf(pairs(PACES)));
+            let (about, paces) = ("how fast packets are sent", Kind::OneOf(pairs(PACES)));
             controls.push(Control::own(PACE, about, PACE_DEFAULT, paces));
             let points = simulation.vantage_names();
-            let about = "where packets are captured (node:peer); none: at all of these";
+            let about =
+                "vantage points at which packets are captured (node:peer); none selected: all";
             let all = points.join(",");
             controls.push(Control::own(VANTAGE, about, &all, Kind::AnyOf(points)));
             controls.push(seed(simulation.seed));
         }
         Play::Gallery(_) => {}
         Play::Stress(stress) => {
-            let about = "how fast packets come: 100kpps, 2.5Gbps (layer 2) or 10Gbps-l1";
+            let about = "how fast packets are sent: 100kpps, 2.5Gbps (layer 2) or 10Gbps-l1";
             let rate = Kind::Value("string");
             controls.push(Control::own(RATE, about, RATE_DEFAULT, rate));
-            let (about, counts) = ("how many packets come", Kind::OneOf(pairs(COUNTS)));
+            let (about, counts) = ("number of packets", Kind::OneOf(pairs(COUNTS)));
             controls.push(Control::own(COUNT, about, COUNT_DEFAULT, counts));
             controls.push(seed(stress.seed));
         }
@@ -154,7 +155,7 @@ pub fn for_scenario(scenario: &Scenario) -> Vec<Control> {
 }
 
 fn seed(seed: u64) -> Control {
-    let about = "seed of everything that chance decides; the same seed gives the same packets";
+    let about = "seed of all random decisions; the same seed gives the same packets";
     // A string, because numbers in Wireshark's dialog are shorter.
     Control::own(SEED, about, &seed.to_string(), Kind::Value("string"))
 }

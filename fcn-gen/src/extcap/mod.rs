@@ -113,9 +113,9 @@ pub fn answer(args: &[OsString], console: &mut Console<'_>) -> Result {
         _ => match options.filter.as_deref().map(str::trim) {
             Some("") => Ok(()),
             Some(_) => print(console.out, &format!("{NO_FILTER}\n")),
-            None => Err(Failure::usage("nothing was asked")
+            None => Err(Failure::usage("nothing was requested")
                 .and("options of Wireshark's extcap protocol")
-                .and("see fcn-gen help for what fcn-gen does by itself")),
+                .and("see fcn-gen help for fcn-gen's own commands")),
         },
     }
 }
@@ -140,9 +140,9 @@ impl Interface {
         };
         let scenario = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
         let Some((scenario, _)) = builtin::list().find(|(name, _)| Some(*name) == scenario) else {
-            return Err(Failure::usage("there is no such interface")
+            return Err(Failure::usage("no such interface")
                 .and(name.to_string_lossy())
-                .and(format!("there are {}", names())));
+                .and(format!("expected one of {}", names())));
         };
         let source = Source::Builtin(scenario.to_owned());
         let loaded = scenario::load(&source, &[])?;

@@ -153,7 +153,8 @@ fn proxy(c: &mut Composer<'_>) {
     c.packet("Data that names its proxy node (not a notification)", informed);
     c.packet("The congested switch notifies that proxy: five-tuple, level 5, the packet that met \
         congestion", (PROXY_CN6, proxy_cn(5, &c.octets(informed))));
-    c.packet("The proxy notifies the sender in a form that it supports: a CNP about its own QP 0x11",
+    c.packet("The proxy notifies the sender in a form that it supports: a CNP about its own QP \
+        0x11",
         (Part::v6(PROXY, SENDER, NOTICE), SENDER_CNP));
     c.packet("Over IPv4, level 7 (highest)", (PROXY_CN4, proxy_cn(7, &quoted4)));
     c.packet("An IPv4 flow notified over IPv6: the family is read from the quoted packet",

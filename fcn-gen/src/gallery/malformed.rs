@@ -132,7 +132,8 @@ fn ioam_traces(c: &mut Composer<'_>) {
         .breaks(Rule::IoamNodeLen);
     c.fast_cnp_2("NodeLen 31", good).change(64, [31 << 3]).breaks(Rule::IoamNodeLen);
     c.fast_cnp_2("RemainingLen 127", good).change(65, [127]).breaks(Rule::IoamRemaining);
-    c.fast_cnp_2("RemainingLen 4 of 5: the list is not a whole number of nodes", good).change(65, [4])
+    c.fast_cnp_2("RemainingLen 4 of 5: the list is not a whole number of nodes", good)
+        .change(65, [4])
         .breaks(Rule::IoamRagged);
     c.fast_cnp_2("The last node cut off", ioam(0, &room[..72])).breaks(Rule::IoamRagged);
     c.fast_cnp_2("An opaque snapshot of 1020 octets that are not there",
@@ -147,7 +148,8 @@ fn ioam_traces(c: &mut Composer<'_>) {
     c.fast_cnp_2("Overflow: the congested node, passed last, found no room; reported as a note",
         ioam(0, &changed(&trace(WANTED, 0, &PATH[..2]), 2, 0x24))).breaks(Rule::IoamOverflow);
     c.fast_cnp_2("Shorter than its header", ioam(0, &room[..6])).breaks(Rule::IoamMalformed);
-    c.fast_cnp_2("Direct export, which is not a trace", ioam(4, &room)).breaks(Rule::FastCnpIoamType);
+    c.fast_cnp_2("Direct export, which is not a trace", ioam(4, &room))
+        .breaks(Rule::FastCnpIoamType);
     let reserved = |reserved| IoamOption { reserved, ..good };
     c.fast_cnp_2("The reserved octet of option 2 is not 0", reserved(9))
         .breaks(Rule::FastCnpReserved);

@@ -73,10 +73,8 @@ pub fn run(options: Run, console: &mut Console<'_>) -> Result {
     write::check_truth(options.truth.as_deref(), options.link.output.as_deref())?;
     if options.forever && options.duration.is_none() {
         let instead = match play {
-            Play::Stress(_) => "give --count in its place, or --duration with a --rate",
-            Play::Simulation(_) | Play::Gallery(_) => {
-                "give a --duration, too, or leave --forever out"
-            }
+            Play::Stress(_) => "use --count instead, or --duration with --rate",
+            Play::Simulation(_) | Play::Gallery(_) => "add --duration, or omit --forever",
         };
         refuse_endless(&options.link, instead)?;
     }
@@ -99,8 +97,8 @@ fn only_simulations(options: &Run) -> Result {
         ("--vantage", options.vantage.is_some()),
         ("--truth", options.truth.is_some()),
     ];
-    let instead = "leave it out, or name another scenario";
-    refuse_given(&given, "only a simulation has this", instead)
+    let instead = "omit it, or choose another scenario";
+    refuse_given(&given, "only a simulation supports this", instead)
 }
 
 /// A single run.
@@ -141,7 +139,7 @@ impl SendRun {
         }
         Err(Failure::usage("--queues")
             .and("several queues do not keep the order of packets")
-            .and("only a stress can be sent by more than one"))
+            .and("only a stress scenario can use more than one"))
     }
 
     fn source_mac(&self, interface: Option<&Interface>) -> Option<[u8; 6]> {
@@ -174,19 +172,19 @@ impl SendRun {
     fn stress(&self, stress: &Stress, console: &mut Console<'_>) -> Result {
         let options = &self.options;
         if options.count.is_none() && options.duration.is_none() && !options.forever {
-            return Err(Failure::usage("a stress has no end")
+            return Err(Failure::usage("a stress scenario has no end")
                 .and(&self.name)
-                .and("say when to stop: --duration 10s, --count 1M, or --forever"));
+                .and("set an end: --duration 10s, --count 1M, or --forever"));
         }
         if options.forever && options.duration.is_some() {
             return Err(Failure::usage("--forever")
-                .and("with --duration a stress ends")
-                .and("leave out one of them"));
+                .and("with --duration a stress scenario ends")
+                .and("omit one of them"));
         }
         if options.keep_macs {
             return Err(Failure::usage("--keep-macs")
-                .and("a stress has no MAC addresses of its own")
-                .and("leave it out"));
+                .and("a stress scenario has no MAC addresses of its own")
+                .and("omit it"));
         }
         let failed = |error: String| Failure::failed(error).and(&self.name);
         let prototypes = Prototypes::new(stress).map_err(failed)?;
@@ -203,7 +201,7 @@ impl SendRun {
             return Err(Failure::usage("the frames are too long for the interface")
                 .and(&self.name)
                 .and(format!(
-                    "{longest} octets, and {} takes {}",
+                    "{longest} octets, but {} sends at most {}",
                     interface.name(),
                     14 + interface.mtu()
                 ))
@@ -284,7 +282,7 @@ impl SendRun {
             ("packets", format!("{} of {all}", frames.len())),
         ];
         if left_out > 0 {
-            let what = "that are no whole Ethernet frames, or too long for the link";
+            let what = "that are not whole Ethernet frames, or too long for the link";
             announcement.push(("without", format!("{left_out} {what}")));
         }
         announcement.push(("pace", schedule.describe(options)));
@@ -339,9 +337,12 @@ impl SendRun {
                 .interface
                 .as_ref()
                 .map_or("the link", Interface::name);
-            let takes = format!("{link} takes {}: they are left out (--set mtu=…)", mtu + 14);
+            let takes = format!(
+                "{link} sends at most {}: they are left out (--set mtu=…)",
+                mtu + 14
+            );
             let packets = format!("data packets of flow {flow} have {len} octets");
-            announcement.push(("too long", format!("{packets}, and {takes}")));
+            announcement.push(("too long", format!("{packets}, but {takes}")));
         }
         if options.truth.is_some() {
             let which = "of all vantage points, in the simulation's own time";
@@ -375,7 +376,7 @@ impl SendRun {
         let (too_long, longest) = played.too_long();
         if too_long > 0 {
             let packets = counted(too_long, "packet");
-            let text = format!("{packets} longer than the link takes, up to {longest} octets");
+            let text = format!("{packets} longer than the link sends, up to {longest} octets");
             lines.push(("left out", text));
         }
         // The player is ahead: it may have finished before the sender.
@@ -407,7 +408,7 @@ impl SendRun {
         let Some(first) = names.first() else {
             return Err(Failure::usage("the scenario has no vantage point")
                 .and(&self.name)
-                .and("what passes one is what is sent: --set 'vantage=[\"NODE:PEER\"]'"));
+                .and("only packets that pass one are sent: --set 'vantage=[\"NODE:PEER\"]'"));
         };
         match self.options.vantage.as_deref() {
             Some(ALL) => Ok((None, names)),
@@ -418,7 +419,7 @@ impl SendRun {
                 .map(|index| (Some(index), vec![name.to_owned()]))
                 .ok_or_else(|| {
                     Failure::usage("--vantage").and(format!(
-                        "there is no `{name}`; there are {}, {ALL}",
+                        "no vantage point `{name}`; expected one of {}, {ALL}",
                         names.join(", ")
                     ))
                 }),

@@ -31,8 +31,8 @@ impl Schedule {
         if options.line_rate {
             let speed = speed.filter(|speed| *speed > 0).ok_or_else(|| {
                 Failure::usage("--line-rate")
-                    .and("the interface's link speed is not known")
-                    .and("say a rate: --rate 10Gbps-l1")
+                    .and("the interface's link speed is unknown")
+                    .and("set a rate: --rate 10Gbps-l1")
             })?;
             return Ok(Self::Rate(Rate::L1Bits(u64::from(speed) * 1_000_000)));
         }
@@ -48,7 +48,7 @@ impl Schedule {
     pub fn describe(&self, options: &Run) -> String {
         match self {
             Self::Top if options.link.output.is_some() => "all at once".to_owned(),
-            Self::Top => "as fast as the link takes it".to_owned(),
+            Self::Top => "as fast as the link accepts it".to_owned(),
             Self::Rate(rate) if options.line_rate => format!("{rate}: the link's speed"),
             Self::Rate(rate) => rate.to_string(),
             #[expect(clippy::float_cmp, reason = "exactly what was asked for")]
@@ -123,7 +123,7 @@ fn check_top(options: &Run) -> Result {
         ),
     ];
     let why = "at top speed frames have no due times";
-    refuse_given(&given, why, "leave it out, or say how fast with --rate")
+    refuse_given(&given, why, "omit it, or set a rate with --rate")
 }
 
 /// Refuses the first given option, with the reason and the alternative.

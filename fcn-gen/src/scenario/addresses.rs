@@ -76,10 +76,7 @@ pub(super) fn assign(topology: &Topology<'_>) -> Result<Vec<Addresses>, Refusal>
         ] {
             let path = || node.path(if given { key } else { "name" });
             if given && count.is_some_and(|count| count != 1) {
-                refuse!(
-                    path(),
-                    "an address of its own is for one node, not for an entry of several"
-                );
+                refuse!(path(), "an entry for several nodes cannot set an address");
             }
             if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
                 refuse!(
@@ -91,7 +88,7 @@ pub(super) fn assign(topology: &Topology<'_>) -> Result<Vec<Addresses>, Refusal>
                 let (other, name) = (topology.name(other), &node.name);
                 refuse!(
                     path(),
-                    "{address} is both `{other}`'s and `{name}`'s; addresses must differ"
+                    "{address} belongs to both `{other}` and `{name}`; addresses must differ"
                 );
             }
         }
@@ -126,7 +123,8 @@ fn blocks(racks: &[Option<usize>]) -> Result<HashMap<usize, u32>, (usize, String
         next += u32::try_from(size.div_ceil(BLOCK)).unwrap_or(u32::MAX / 2);
         if HOSTS4 + next * 256 > SWITCHES4 {
             let message = format!(
-                "the hosts need more blocks of {BLOCK} IPv4 addresses than there are in 198.18.0.0/15; put more hosts in a rack"
+                "the hosts need more blocks of {BLOCK} IPv4 addresses than 198.18.0.0/15 has; put \
+                 more hosts in a rack"
             );
             return Err((rack, message));
         }

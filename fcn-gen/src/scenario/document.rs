@@ -124,7 +124,7 @@ impl<'a> Document<'a> {
             });
             if !is_taken {
                 let message =
-                    "has no effect: nothing takes it, or whatever could has a value of its own";
+                    "has no effect: nothing uses it, or everything that could has its own value";
                 refuse!(path.join("."), "{message}");
             }
         }
@@ -181,7 +181,7 @@ impl<'a> Document<'a> {
             && !self.offers(name)
         {
             let names = self.parameters.iter().map(|parameter| &parameter.name);
-            message += &format!("; parameters are {}", list(names));
+            message += &format!("; parameters: {}", list(names));
         }
         Error {
             file: self.file.to_owned(),
@@ -253,7 +253,7 @@ fn parameter(
     let Some(first) = keys.set.first() else {
         refuse!(
             path,
-            "sets nothing; it needs set = [\"host.s.count\"] or the like"
+            "sets nothing; add set, for example set = [\"host.s.count\"]"
         );
     };
     let now = in_documents
@@ -262,7 +262,7 @@ fn parameter(
     let Some(default) = now.and_then(json).or(keys.default) else {
         refuse!(
             path + ".set.0",
-            "the document has no `{first}`; give it, or give the parameter a default"
+            "the document has no `{first}`; add it, or add a default to the parameter"
         );
     };
     Ok(Parameter {
@@ -340,7 +340,7 @@ fn put(root: &mut Item, path: &str, value: &Value) -> Result<Vec<String>, String
         if let Some(names) = entry_names(item) {
             if is_last {
                 return Err(format!(
-                    "`{path}` names an entry; a key of it is missing, as in {path}.count"
+                    "`{path}` is an entry; append one of its keys, as in {path}.count"
                 ));
             }
             let entry = step
@@ -349,7 +349,7 @@ fn put(root: &mut Item, path: &str, value: &Value) -> Result<Vec<String>, String
                 .and_then(|index| item.get_mut(index));
             item = entry.ok_or_else(|| {
                 format!(
-                    "there is no {before} `{step}`; there are {}",
+                    "there is no {before} `{step}`; expected one of {}",
                     names.join(", ")
                 )
             })?;
@@ -409,7 +409,7 @@ fn spread_defaults(root: &mut Item) -> Result<(), Refusal> {
         return Ok(());
     };
     let Some(defaults) = defaults.as_table_like() else {
-        refuse!("defaults", "[defaults] is a table");
+        refuse!("defaults", "[defaults] must be a table");
     };
     let mut spread = 0;
     for (key, value) in defaults.iter() {
@@ -422,7 +422,7 @@ fn spread_defaults(root: &mut Item) -> Result<(), Refusal> {
             refuse!(path, "unknown field `{key}`, expected one of {names}");
         }
         if arrays.contains(&key) && !value.is_table_like() {
-            refuse!(path, "[{path}] is a table of the keys of [[{key}]]");
+            refuse!(path, "[{path}] must be a table with keys of [[{key}]]");
         }
     }
     for (name, keys) in DEFAULTS {

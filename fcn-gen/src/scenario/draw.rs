@@ -21,7 +21,7 @@ pub fn draw(scenario: &Scenario) -> String {
     let name = &scenario.name;
     let lines = match &scenario.play {
         Play::Gallery(selection) => {
-            let what = "packets made one by one, no topology";
+            let what = "individually built packets, no topology";
             let (gallery, family) = (selection.gallery.name, selection.family_name());
             vec![format!(
                 "{name}: gallery `{gallery}`, family `{family}`: {what}"

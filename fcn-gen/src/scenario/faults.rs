@@ -26,7 +26,7 @@ pub(super) fn vantage_points(
         for (node, link) in ports(port, topology, &path())? {
             let point = VantagePoint { node, link };
             if points.contains(&point) {
-                refuse!(path(), "`{port}` is there twice; each port once");
+                refuse!(path(), "`{port}` is listed twice");
             }
             points.push(point);
             limits::at_most(points.len(), limits::VANTAGE_POINTS, "vantage points", path)?;
@@ -117,11 +117,11 @@ fn fault_kind(keys: &FaultKeys, path: impl Fn(&str) -> String) -> Result<FaultKi
         (FaultWord::Down, None) => FaultKind::Down,
         (FaultWord::Down, Some(_)) => refuse!(
             path("probability"),
-            "a link is down or not; probability is for loss and reorder"
+            "down has no probability; only loss and reorder do"
         ),
         (_, None) => refuse!(
             path("kind"),
-            "a probability is missing, as in probability = 0.01"
+            "the probability is missing; for example probability = 0.01"
         ),
         (FaultWord::Loss, Some(probability)) => FaultKind::Loss(probability.0),
         (FaultWord::Reorder, Some(probability)) => FaultKind::Reorder {
@@ -175,14 +175,20 @@ fn injected(
     let flow = |of_fast_cnp: bool| {
         let Some(name) = &keys.flow else {
             let names = names();
-            refuse!(path("what"), "the key `flow` is missing; there are {names}");
+            refuse!(
+                path("what"),
+                "the key `flow` is missing; expected one of {names}"
+            );
         };
         let Some(&flow) = by_name.get(name.as_str()) else {
             let names = names();
-            refuse!(path("flow"), "there is no flow `{name}`; there are {names}");
+            refuse!(
+                path("flow"),
+                "there is no flow `{name}`; expected one of {names}"
+            );
         };
         if of_fast_cnp && flows[flow].source.is_ipv4() {
-            refuse!(path("flow"), "`{name}` is IPv4; a Fast CNP is IPv6 only");
+            refuse!(path("flow"), "`{name}` is IPv4; Fast CNPs are IPv6 only");
         }
         Ok(flow)
     };

@@ -124,14 +124,17 @@ fn gallery(keys: &GalleryFile) -> Result<Play, Refusal> {
     let family = keys.family.as_deref().unwrap_or(ALL_FAMILIES);
     let Some(gallery) = gallery::all().iter().find(|gallery| gallery.name == *name) else {
         let names = list(gallery::all().iter().map(|gallery| gallery.name));
-        refuse!("gallery", "there is no gallery `{name}`; there are {names}");
+        refuse!(
+            "gallery",
+            "there is no gallery `{name}`; expected one of {names}"
+        );
     };
     let chosen = gallery.families.iter().find(|known| known.name == family);
     if chosen.is_none() && family != ALL_FAMILIES {
         let names = list(gallery.families.iter().map(|family| family.name));
         refuse!(
             "family",
-            "`{name}` has no family `{family}`; there are {ALL_FAMILIES}, {names}"
+            "`{name}` has no family `{family}`; expected one of {ALL_FAMILIES}, {names}"
         );
     }
     Ok(Play::Gallery(Selection {
@@ -152,7 +155,8 @@ pub fn text_of(source: &Source) -> Result<(String, String, String), Error> {
         Source::Builtin(name) => {
             let text = builtin::text(name).ok_or_else(|| {
                 let names = list(builtin::list().map(|(name, _)| name));
-                let message = format!("there is no such built-in scenario; there are {names}");
+                let message =
+                    format!("there is no such built-in scenario; expected one of {names}");
                 refuse(name, message)
             })?;
             Ok((format!("{name}.toml"), name.clone(), text.to_owned()))
@@ -163,7 +167,7 @@ pub fn text_of(source: &Source) -> Result<(String, String, String), Error> {
             let len = std::fs::metadata(path).map_err(unread)?.len();
             if len > LARGEST_FILE {
                 let message = format!(
-                    "{len} octets are too many for a scenario; at most {LARGEST_FILE} are read"
+                    "a scenario of {len} octets is too large; at most {LARGEST_FILE} are allowed"
                 );
                 return Err(refuse(&file, message));
             }

@@ -77,14 +77,14 @@ impl Builder<'_> {
             if !pair.alone {
                 refuse!(
                     pair.key(key),
-                    "a QP is for an entry that makes one flow; leave it out here"
+                    "only an entry that makes one flow can set a QP"
                 );
             }
             if !self.qps.insert((host, qp)) {
                 let host = self.roles.topology.name(host);
                 refuse!(
                     pair.key(key),
-                    "QP {qp} is taken at `{host}`; QPs of a host must differ"
+                    "QP {qp} is already used at `{host}`; QPs of a host must differ"
                 );
             }
         }
@@ -122,7 +122,7 @@ impl Builder<'_> {
         if !(1..=window).contains(&ack_every) {
             refuse!(
                 pair.key("ack_every"),
-                "{ack_every} is out of range; 1 to {window}, the window, are allowed"
+                "{ack_every} is out of range; 1 to the window, {window}, are allowed"
             );
         }
         let usual = Ps(round.0.saturating_mul(8)).max(LEAST_TIMEOUT);
@@ -130,7 +130,7 @@ impl Builder<'_> {
         if timeout < round {
             refuse!(
                 pair.key("retransmit_timeout"),
-                "{timeout} is shorter than the way there and back, {round}"
+                "{timeout} is shorter than the round-trip time, {round}"
             );
         }
         let sender_qp = self.qp(keys.sender_qp.map(|qp| qp.0), pair.from, &mut rng);
@@ -206,7 +206,8 @@ impl Builder<'_> {
         if ip == 4 {
             refuse!(
                 pair.key("trace"),
-                "an IOAM trace stands in an IPv6 option; the flow is IPv4 (ip = 6, or trace = \"none\")"
+                "an IOAM trace needs an IPv6 option, but the flow is IPv4 (ip = 6, or trace = \
+                 \"none\")"
             );
         }
         // Opt Data Len is an octet.
@@ -219,7 +220,7 @@ impl Builder<'_> {
             let len = IoamTrace::option_len(nodes as usize);
             refuse!(
                 pair.key("trace_nodes"),
-                "a trace of {nodes} nodes makes an option of {len} octets; 1 to {most} nodes are allowed, since an IPv6 option \
+                "a trace of {nodes} nodes needs an option of {len} octets; 1 to {most} nodes are allowed, since an IPv6 option \
                  holds at most 255"
             );
         }
@@ -251,7 +252,8 @@ impl Builder<'_> {
             let name = &pair.name;
             refuse!(
                 path,
-                "`{name}` is IPv{ip}, but known_by = \"{word}\" tells of IPv{wants} senders only; give ip = {wants}"
+                "`{name}` is IPv{ip}, but known_by = \"{word}\" announces IPv{wants} senders \
+                 only; set ip = {wants}"
             );
         }
         Ok((known_by == ProxyKnownBy::Option).then_some(proxy.ipv6))

@@ -56,7 +56,7 @@ pub(super) fn stop(
 ) -> Result<Ps, Refusal> {
     match stop {
         Some(stop) if stop <= start => {
-            refuse!(path(), "{what} would stop at {stop} and start at {start}");
+            refuse!(path(), "{what} would stop at {stop}, but starts at {start}");
         }
         stop => Ok(stop.unwrap_or(start.max(end))),
     }

@@ -52,11 +52,11 @@ pub(super) fn pairs<'a>(file: &'a File, topology: &Topology<'_>) -> Result<Vec<P
             let Some(path) = paths.path(from, to) else {
                 refuse!(
                     at("to"),
-                    "there is no way from `{sender}` to `{receiver}`; link their switches"
+                    "there is no path from `{sender}` to `{receiver}`; link their switches"
                 );
             };
             on_the_way += path.len() * copies as usize;
-            let what = "nodes on the ways of all flows";
+            let what = "nodes on the paths of all flows";
             limits::at_most(on_the_way, limits::ON_THE_WAY, what, || at("to"))?;
             for copy in 1..=copies {
                 let name = match &keys.name {
@@ -67,10 +67,7 @@ pub(super) fn pairs<'a>(file: &'a File, topology: &Topology<'_>) -> Result<Vec<P
                 };
                 if !names.insert(name.clone()) {
                     let path = at(if keys.name.is_some() { "name" } else { "from" });
-                    refuse!(
-                        path,
-                        "there are two flows `{name}`; give them names that differ"
-                    );
+                    refuse!(path, "two flows are named `{name}`; names must differ");
                 }
                 all.push(Pair {
                     keys,
@@ -105,7 +102,7 @@ fn ends(
             let (from, to) = (from.len(), to.len());
             refuse!(
                 at("to"),
-                "pairs = \"each\" wants as many receivers as senders; there are {to} and {from}"
+                "pairs = \"each\" needs as many receivers as senders, not {to} and {from}"
             );
         }
         Pairs::Each => from.into_iter().zip(to).collect(),

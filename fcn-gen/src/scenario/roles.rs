@@ -88,7 +88,8 @@ impl<'t, 'a> Roles<'t, 'a> {
         if mechanism == Mechanism::WanFcn && (edges.len() < 2 || wan.is_empty()) {
             refuse!(
                 "mechanism",
-                "wan-fcn needs provider edges and switches between them: give two switches edge = \"srv6\" (or \"vxlan\", \
+                "wan-fcn needs provider edges and switches between them: set two switches' edge = \
+                 \"srv6\" (or \"vxlan\", \
                  \"sr-mpls\"), or choose another mechanism"
             );
         }
@@ -121,7 +122,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             if roles.proxies.is_empty() {
                 refuse!(
                     "mechanism",
-                    "no switch is a proxy; give the senders' switch proxy = true"
+                    "no switch is a proxy; set proxy = true for the senders' switch"
                 );
             }
         }
@@ -176,7 +177,8 @@ impl<'t, 'a> Roles<'t, 'a> {
                 let name = &switch.name;
                 refuse!(
                     path(),
-                    "the proxy `{name}` has no hosts at it; say whom it serves, as in serves = [\"2001:db8:1::/48\"]"
+                    "the proxy `{name}` has no hosts attached; specify the senders it serves, for \
+                     example serves = [\"2001:db8:1::/48\"]"
                 );
             }
             // Every congestion point may learn of them.

@@ -84,14 +84,14 @@ checked! {
     /// A duration greater than zero.
     Span(Ps as "Ps"), |span| span.as_nanos() > 0, |span| format!("{span} is too short; at least \"1ns\" is allowed");
     /// Interval of routing advertisements.
-    Interval(Ps as "Ps"), |interval| interval >= Ps::from_nanos(1_000), |_| "that is too often; at least \"1us\" is allowed".to_owned();
+    Interval(Ps as "Ps"), |interval| interval >= Ps::from_nanos(1_000), |_| "the interval is too short; at least \"1us\" is allowed".to_owned();
     /// Octets kept of each packet: 0 (all), or enough for all headers up to a BTH after a tunnel
     /// and a full trace.
     SnapLen(u32 as "u32"), |len| len == 0 || (LEAST_SNAP..=65_535).contains(&len), |len| format!("{len} is out of range; 0 (all) and {LEAST_SNAP} to 65535 are allowed");
     /// Octets of a stress's payload: a multiple of 4, so that no padding is needed.
-    Payload(Size<0, MOST_PAYLOAD> as "Size<0, MOST_PAYLOAD>"), |len| len.0.is_multiple_of(4), |len| format!("{} octets are no payload; multiples of 4 are allowed", len.0);
+    Payload(Size<0, MOST_PAYLOAD> as "Size<0, MOST_PAYLOAD>"), |len| len.0.is_multiple_of(4), |len| format!("{} octets is not a valid payload; multiples of 4 are allowed", len.0);
     /// An IP version.
-    IpVersion(u8 as "u8"), |ip| [4, 6].contains(&ip), |ip| format!("{ip} is not a valid version of IP; 4 and 6 are allowed");
+    IpVersion(u8 as "u8"), |ip| [4, 6].contains(&ip), |ip| format!("{ip} is not a valid IP version; 4 and 6 are allowed");
     /// Octets of payload per packet.
     Mtu(u16 as "u16"), |mtu| MTUS.contains(&mtu), |mtu| format!("{mtu} is not a valid RoCE MTU; {} are allowed", list(MTUS));
 }

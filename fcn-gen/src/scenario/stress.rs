@@ -27,7 +27,8 @@ pub(super) fn stress(file: &StressFile, document: &Document<'_>) -> Result<Stres
     let Some(pattern) = Pattern::new(&weights) else {
         refuse!(
             "stress.mix",
-            "the weights, divided by their common divisor, come to more than {LONGEST_PATTERN}; make them smaller"
+            "the weights, divided by their common divisor, add up to more than {LONGEST_PATTERN}; \
+             make them smaller"
         );
     };
     let flows = keys.flows.map_or(FLOWS, |flows| flows.0);
@@ -92,11 +93,14 @@ fn refuse_unused(mix: &[(Kind, u32)], document: &Document<'_>) -> Result<(), Ref
             .map(|kind| format!("`stress.mix.{}`", kind.id()));
         let names = names.collect::<Vec<_>>().join(" or ");
         if names.is_empty() {
-            refuse!(path, "no frame of a stress has a {name}; leave it out");
+            refuse!(
+                path,
+                "no frame of a stress scenario has a {name}; remove it"
+            );
         }
         refuse!(
             path,
-            "no frame of this mix has a {name}; give a weight to {names}, or leave it out"
+            "no frame of this mix has a {name}; give a weight to {names}, or remove it"
         );
     }
     Ok(())
@@ -123,7 +127,7 @@ fn addresses(
         if room < u64::from(count) + 2 {
             refuse!(
                 path(index),
-                "{text} has no room for {count} hosts, which so many flows need"
+                "{text} has no room for the {count} hosts that the flows need"
             );
         }
         match prefix.address() {

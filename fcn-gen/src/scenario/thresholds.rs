@@ -53,14 +53,14 @@ pub(super) fn thresholds(
     if kmax < kmin {
         refuse!(
             path("marking.kmax"),
-            "Kmax, {kmax}, is below Kmin, {kmin}; it must not be"
+            "Kmax ({kmax}) must not be below Kmin ({kmin})"
         );
     }
     if kmin >= queue {
         let own = marking.kmin.map_or("queue", |_| "marking.kmin");
         refuse!(
             path(own),
-            "Kmin, {kmin}, is not below the queue's limit, {queue}: nothing would ever be marked"
+            "Kmin ({kmin}) must be below the queue's limit ({queue}), or nothing is ever marked"
         );
     }
 
@@ -71,13 +71,13 @@ pub(super) fn thresholds(
     let own = |key, otherwise| path(if key { "pause.xoff" } else { otherwise });
     if lossless && xon >= xoff {
         let path = own(pause.xon.is_none(), "pause.xon");
-        refuse!(path, "xon, {xon}, is not below xoff, {xoff}; it must be");
+        refuse!(path, "xon ({xon}) must be below xoff ({xoff})");
     }
     if lossless && xoff > queue {
         let path = own(pause.xoff.is_some(), "queue");
         refuse!(
             path,
-            "xoff, {xoff}, is above the queue, {queue}; PFC would never stop anybody"
+            "xoff ({xoff}) is above the queue ({queue}), so PFC would never pause"
         );
     }
     Ok(Thresholds {

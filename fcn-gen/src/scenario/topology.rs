@@ -143,7 +143,7 @@ impl<'a> Topology<'a> {
             let before = self.by_name.insert(name.clone(), self.nodes.len());
             if before.is_some() {
                 let path = path("name");
-                refuse!(path, "there are two nodes `{name}`; names must differ");
+                refuse!(path, "two nodes are named `{name}`; names must differ");
             }
             self.nodes.push(node(name));
         }
@@ -179,7 +179,7 @@ impl<'a> Topology<'a> {
         if a == b {
             refuse!(
                 path,
-                "`{first}` would be linked to itself; a link has two ends"
+                "`{first}` would be linked to itself; a link needs two nodes"
             );
         }
         let id = self.links.len();
@@ -210,7 +210,7 @@ impl<'a> Topology<'a> {
             let name = &node.name;
             let other_host = self.neighbours(id).find(|next| self.is_host(*next));
             let message = match (node.links.len(), other_host) {
-                (0, _) => "has no link; give it attach = \"<switch>\", or a [[link]]".to_owned(),
+                (0, _) => "has no link; add attach = \"<switch>\", or a [[link]]".to_owned(),
                 (1, None) => continue,
                 (1, Some(next)) => {
                     let next = self.name(next);
@@ -270,18 +270,21 @@ impl<'a> Topology<'a> {
             if fitting.is_empty() {
                 let would = |(name, _): &&(&str, _)| fits(pattern, &format!("{name}1"));
                 if let Some((_, path)) = self.empty.iter().find(would) {
-                    refuse!(path, "0 leaves no {what} `{pattern}`, which others name");
+                    refuse!(
+                        path,
+                        "0 leaves no {what} `{pattern}`, which other entries name"
+                    );
                 }
                 refuse!(
                     path,
-                    "there is no {what} `{pattern}`; there are {}",
+                    "there is no {what} `{pattern}`; expected one of {}",
                     self.some(hosts)
                 );
             }
             found.extend(fitting.into_iter().filter(|id| seen.insert(*id)));
         }
         if found.is_empty() {
-            refuse!(path, "names nothing; there are {}", self.some(hosts));
+            refuse!(path, "names nothing; expected one of {}", self.some(hosts));
         }
         Ok(found)
     }

@@ -123,8 +123,8 @@ impl Display for NoConnection {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "no connection opened within {}; play for longer, or look at when flows start, at links that are down, and at \
-             the code points in [profile]",
+            "no connection opened within {}; play for longer, or check the flows' start times, \
+             links that are down, and the code points in [profile]",
             self.0
         )
     }

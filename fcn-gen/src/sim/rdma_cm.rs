@@ -186,7 +186,7 @@ impl<L: Links> World<'_, L> {
                     self.links.connection_opened(self.now, values, &peer);
                     let (len, room) = (values.message, peer.region.len);
                     if len > room {
-                        return self.give_up(flow, &format!("can be written {room} octets, which a message of {len} does not fit into (--set message=SIZE)"));
+                        return self.give_up(flow, &format!("accepts writes of {room} octets, too few for a message of {len} (--set message=SIZE)"));
                     }
                 }
                 let ready = ReadyToUseRepr {
@@ -214,7 +214,7 @@ impl<L: Links> World<'_, L> {
                     ..DisconnectReplyRepr::default()
                 };
                 self.send_mad(flow, true, (transaction, reply.into()));
-                return self.give_up(flow, "has taken the connection down");
+                return self.give_up(flow, "has closed the connection");
             }
             Cm::DisconnectRequest(_) if values.to as u32 == node => {
                 let reply = DisconnectReplyRepr {

@@ -85,7 +85,7 @@ impl Prototypes {
     /// The wire crate refuses to write one of them because of an unusual code point.
     pub fn new(stress: &Stress) -> Result<Self, String> {
         let template = |&(kind, _): &(Kind, u32)| {
-            let failed = |error| format!("a frame of kind {} cannot be made: {error}", kind.id());
+            let failed = |error| format!("a frame of kind {} cannot be built: {error}", kind.id());
             Ok((kind, stress.prototype(kind).map_err(failed)?))
         };
         let all: Result<_, String> = stress.mix.iter().map(template).collect();

@@ -34,7 +34,7 @@ impl StressSource {
     ) -> Result<Self, String> {
         if queues > stress.flows || queue >= queues {
             return Err(format!(
-                "a flow stays on its queue, and {} flows are too few for {queues} queues",
+                "each flow stays on one queue, and {} flows are too few for {queues} queues",
                 stress.flows
             ));
         }

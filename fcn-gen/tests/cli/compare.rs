@@ -16,7 +16,7 @@ fn fast_cnp_is_not_compared_over_ipv4() {
         .concat(),
     );
     assert_eq!(done.code, 0, "{}", done.err);
-    let why = "\nNot applicable: fast-cnp: a Fast CNP is IPv6 only, and all flows are IPv4\n";
+    let why = "\nNot applicable: fast-cnp: Fast CNPs are IPv6 only, but all flows are IPv4\n";
     assert!(done.text().contains(why), "{}", done.text());
 }
 
@@ -41,7 +41,7 @@ fn goodput_that_timeouts_decide_is_not_compared() {
     for duration in ["duration=12ms", "duration=24ms"] {
         let text = compare("flow.load.retransmit_timeout=2ms", duration);
         assert!(
-            text.contains("\nNot settled: none: 50 % of the time counted flows waited for"),
+            text.contains("\nNot settled: none: 50 % of the measured time flows waited for"),
             "{text}"
         );
         assert!(!text.contains("goodput was"), "{text}");
@@ -53,7 +53,7 @@ fn goodput_that_timeouts_decide_is_not_compared() {
     // Waiting for timeouts that are longer than the run is reported, too.
     let text = compare("flow.load.retransmit_timeout=1s", "duration=4ms");
     assert!(
-        text.contains("waited for retransmission timeouts; 0 of these fit into it"),
+        text.contains("waited for retransmission timeouts; it fits 0 of these"),
         "{text}"
     );
 }

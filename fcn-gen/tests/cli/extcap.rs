@@ -295,7 +295,7 @@ fn errors_are_reported_on_standard_error() {
         (
             "no-such",
             &[],
-            "there is no such interface: fcn-gen-no-such: there are fcn-gen-",
+            "no such interface: fcn-gen-no-such: expected one of fcn-gen-",
         ),
     ] {
         let done = capture(name, args, &file);

@@ -129,7 +129,7 @@ fn dry_run_of_check_prints_plan() {
         ),
         (
             "check congestion-point --dry-run --set rate=2G",
-            "nothing would meet congestion",
+            "no data would meet congestion",
         ),
         ("check congestion-point --iface lo", "2 links"),
     ] {

@@ -289,7 +289,7 @@ fn existing_files_are_kept_unless_forced() {
     for (words, file) in [(&write, &truth), (&compare, &drawing)] {
         let done = fcn_gen(words);
         let expected = format!(
-            "fcn-gen: cannot write: {file}: there is one already: choose another name, or give --force to replace it\n"
+            "fcn-gen: cannot write: {file}: the file exists: choose another name, or use --force to replace it\n"
         );
         assert_eq!((done.code, done.err.as_str()), (2, expected.as_str()));
         assert_eq!(std::fs::read(file).unwrap(), b"old");

@@ -190,7 +190,7 @@ impl FileInput {
         };
         let reader = reader.map_err(|error| {
             if stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
-                return Failure::interrupted("nothing had been read");
+                return Failure::interrupted("nothing was read");
             }
             bad().and(error.to_string())
         })?;
@@ -325,8 +325,8 @@ impl FileInput {
             let lost = (interface.dropped_by_system, interface.dropped_by_interface);
             engine.interface_state(number, state, None, lost);
             let texts = [
-                "Packets dropped by the operating system, as the file says",
-                "Packets dropped by the interface, as the file says",
+                "Packets dropped by the operating system, as reported by the file",
+                "Packets dropped by the interface, as reported by the file",
             ];
             let lost = [lost.0, lost.1].map(Option::unwrap_or_default);
             engine.note_losses(number, lost, texts);
@@ -347,7 +347,7 @@ fn unknown_link(name: &str, number: u32) -> Failure {
     Failure::usage("cannot read the capture")
         .and(name)
         .and(format!(
-            "its link type {number} is none that is read here: Ethernet, raw IP, Linux cooked, BSD loopback, InfiniBand and ERF are"
+            "unsupported link type {number}; supported are Ethernet, raw IP, Linux cooked, BSD loopback, InfiniBand and ERF"
         ))
 }
 
@@ -393,11 +393,11 @@ impl Input for FileInput {
             Err(error) => {
                 let why = error.to_string().replacen(self.reader.name(), name, 1);
                 engine.note(Severity::Error, DAMAGED, None, &why);
-                Err(Failure::failed("the capture is not whole").and(why))
+                Err(Failure::failed("the capture is incomplete").and(why))
             }
             Ok(()) if self.processing.unknown > 0 => {
                 let left_out = format!(
-                    "{} of link types that are not read here, counted as undecodable",
+                    "{} of unsupported link types, counted as undecodable",
                     counted(self.processing.unknown, "packet")
                 );
                 engine.note(Severity::Warning, "capture.link_type", None, &left_out);
@@ -413,7 +413,7 @@ impl Input for FileInput {
             }
             Ok(()) if engine.with(|monitor| monitor.misses_mirror_clocks()) => {
                 Err(Failure::usage("--mirror-clock").and(format!(
-                    "{name} has no mirror's copy with a time stamp that can be used: ERSPAN type III has"
+                    "{name} has no mirror's copy with a usable time stamp: ERSPAN type III has them"
                 )))
             }
             // More may be described after the part that was read.
@@ -430,8 +430,8 @@ impl Input for FileInput {
                         .collect();
                     Err(Failure::usage("--interface")
                         .and(missing)
-                        .and(format!("{name} has none of that name or number"))
-                        .and(format!("there are: {}", known.join(", "))))
+                        .and(format!("{name} has no interface of that name or number"))
+                        .and(format!("available: {}", known.join(", "))))
                 }
             },
         };
@@ -497,11 +497,11 @@ impl Processing {
             let about = match interface.link {
                 Some(_) if self.demo => MADE_UP.to_owned(),
                 Some(_) => interface.description.clone(),
-                None => format!("link type {} is not read here", interface.link_number),
+                None => format!("unsupported link type {}", interface.link_number),
             };
             let (filter, about) = match filter {
                 Ok(filter) => (Some(filter), about),
-                Err(why) => (None, format!("--filter cannot be had for it: {why}")),
+                Err(why) => (None, format!("--filter cannot be compiled for it: {why}")),
             };
             let description = InterfaceDescription {
                 name,

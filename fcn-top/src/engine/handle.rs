@@ -63,7 +63,7 @@ pub(super) fn open(name: &str, how: &Capturing) -> Result<Handle, String> {
     let link = u32::try_from(number)
         .ok()
         .and_then(LinkType::from_pcap)
-        .ok_or_else(|| format!("its link type {number} is none that is read here"))?;
+        .ok_or_else(|| format!("unsupported link type {number}"))?;
     let filter = how
         .filter
         .install(&mut capture, link, &how.profile)

@@ -81,7 +81,7 @@ impl LiveInput {
             _ => Some(Interface::named(name).map_err(|error| {
                 let why = match error.kind() {
                     InterfaceErrorKind::Missing { .. } if how.private => {
-                        format!("{name}: there is no such interface")
+                        format!("{name}: no such interface")
                     }
                     _ => error.to_string(),
                 };
@@ -90,7 +90,7 @@ impl LiveInput {
         };
         require(&[Capability::NetRaw], program).map_err(|missing| {
             failed().and(format!(
-                "{missing}\n  3. or read from a program that is permitted:\n     \
+                "{missing}\n  3. or read from a permitted program:\n     \
                  sudo tcpdump -i {name} -U -w - | {} -r -",
                 program.display()
             ))
@@ -174,7 +174,7 @@ impl LiveInput {
                 (None, true) => "kernel filter".to_owned(),
                 (None, false) => "no filter".to_owned(),
                 (Some(_), true) => "kernel filter and --filter".to_owned(),
-                (Some(_), false) => "--filter alone".to_owned(),
+                (Some(_), false) => "--filter only".to_owned(),
             },
             format!("ring of {} MiB", self.how.buffer >> 20),
         ];
@@ -182,7 +182,7 @@ impl LiveInput {
             parts.insert(0, self.about.clone());
         }
         if link == Some(LinkType::LinuxCooked2) {
-            parts.push("packets count where they passed".to_owned());
+            parts.push("packets count at the interface they passed".to_owned());
         }
         if !rights.is_empty() {
             parts.push(rights.to_owned());
@@ -203,7 +203,7 @@ impl LiveInput {
                 Severity::Warning,
                 "interface.down",
                 Some(self.number),
-                "it is down: waiting for it to be set up",
+                "it is down: waiting for it to come up",
             );
         }
     }
@@ -371,14 +371,14 @@ impl LiveInput {
             Ok(handle) => {
                 self.handle = Some(handle);
                 self.watch = LinkWatch::new(&interface).ok();
-                let text = "it is up, and captured on from now on";
+                let text = "it is up, and captured from now on";
                 self.set_state("up", (&self.about.clone(), text), engine);
                 true
             }
             Err(why) if require(&[Capability::NetRaw], Path::new("fcn-top")).is_err() => {
                 let why = self.unnamed(&why, engine);
                 let text = format!(
-                    "one of that name is there, but privileges were dropped: start again, with --keep-privileges if this \
+                    "an interface of that name exists, but privileges were dropped: restart, with --keep-privileges if this \
                      may happen again ({why})"
                 );
                 engine.interface_state(self.number, self.state, Some(&text), (None, None));

@@ -390,12 +390,12 @@ impl Engine {
     /// The packets cannot be exported. The text says what failed, on what, and what to do.
     pub fn export_rows(&self, rows: &FxHashSet<RowId>, to: &Path) -> Result<(u64, u64), String> {
         if self.private {
-            return Err("packets hold addresses, and --privacy keeps those in".to_owned());
+            return Err("an export would reveal the addresses that --privacy hides".to_owned());
         }
         let (chosen, interfaces, gone) = {
             let guard = self.state.lock();
             let Some(store) = &guard.store else {
-                return Err("no packets are kept: give room for them with --keep".to_owned());
+                return Err("no packets are kept: set --keep".to_owned());
             };
             let flows: FxHashSet<FlowKey> = rows
                 .iter()
@@ -677,7 +677,7 @@ mod tests {
             panic!("{:?}", tables.events);
         };
         assert_eq!((event.what, event.times), ("capture.stamps.far", 1));
-        let text = "Time stamps of uptime are 20454 d behind those before: ";
+        let text = "Time stamps of uptime are 20454 d behind the previous ones: ";
         assert!(event.text.starts_with(text), "{}", event.text);
         assert_eq!(engine.with(|monitor| monitor.doubts().len()), 1);
     }

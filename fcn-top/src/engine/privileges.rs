@@ -19,7 +19,7 @@ pub fn drop_all() -> Result<String, String> {
         std::env::var("SUDO_UID").ok().as_deref(),
         std::env::var("SUDO_GID").ok().as_deref(),
     );
-    let had = caps::read(None, CapSet::Permitted).map_err(failed("read"))?;
+    let had = caps::read(None, CapSet::Permitted).map_err(failed("read privileges"))?;
     if had.is_empty() && user.is_none() {
         return Ok("no privileges".to_owned());
     }
@@ -46,7 +46,7 @@ pub fn drop_all() -> Result<String, String> {
 ///
 /// The flag cannot be set.
 pub fn keep_capabilities() -> Result<(), String> {
-    caps::securebits::set_keepcaps(true).map_err(failed("keep"))
+    caps::securebits::set_keepcaps(true).map_err(failed("keep privileges"))
 }
 
 /// Drops everything in this thread except the privilege to open packet sockets.
@@ -55,8 +55,8 @@ pub fn keep_capabilities() -> Result<(), String> {
 ///
 /// Something could not be dropped.
 pub fn keep_sockets() -> Result<(), String> {
-    let had = caps::read(None, CapSet::Permitted).map_err(failed("read"))?;
-    caps::set(None, CapSet::Effective, &had).map_err(failed("keep"))?;
+    let had = caps::read(None, CapSet::Permitted).map_err(failed("read privileges"))?;
+    caps::set(None, CapSet::Effective, &had).map_err(failed("keep privileges"))?;
     let _ = caps::clear(None, CapSet::Bounding);
     let kept = CapsHashSet::from([Capability::CAP_NET_RAW]);
     keep_only(&had.intersection(&kept).copied().collect())
@@ -66,14 +66,14 @@ fn keep_only(kept: &CapsHashSet) -> Result<(), String> {
     // Kernels without ambient capabilities have none to drop.
     let _ = caps::clear(None, CapSet::Ambient);
     let none = CapsHashSet::new();
-    caps::set(None, CapSet::Inheritable, &none).map_err(failed("drop"))?;
-    caps::set(None, CapSet::Effective, kept).map_err(failed("drop"))?;
-    caps::set(None, CapSet::Permitted, kept).map_err(failed("drop"))?;
+    caps::set(None, CapSet::Inheritable, &none).map_err(failed("drop privileges"))?;
+    caps::set(None, CapSet::Effective, kept).map_err(failed("drop privileges"))?;
+    caps::set(None, CapSet::Permitted, kept).map_err(failed("drop privileges"))?;
     rustix::thread::set_no_new_privs(true).map_err(failed("rule out new privileges"))
 }
 
 fn failed<E: Display>(what: &'static str) -> impl Fn(E) -> String {
-    move |error| format!("cannot {what} privileges: {error}")
+    move |error| format!("cannot {what}: {error}")
 }
 
 /// Returns the user who called sudo, if root runs on a user's behalf.

@@ -43,15 +43,15 @@ fn interfaces_at(root: &Path, name: &str, keep_own: fn(&mut [Port])) -> Option<V
 pub(super) fn advice(interfaces: &[String], why: &str) -> String {
     let first = interfaces.first();
     let instead = match first {
-        None => "it has no interface either: take a libpcap with rdmasniff, or capture on a switch's mirror".to_owned(),
+        None => "it has no interface either: use a libpcap with rdmasniff, or capture on a switch's mirror".to_owned(),
         Some(first) => format!(
-            "capture on its interface instead: -i {}; what the device sends and receives by itself is seen there only where its driver \
-             shows that (mlx5: ethtool --set-priv-flags {first} sniffer on), else on a switch's mirror",
+            "capture on its interface instead: -i {}; the device's own traffic is captured there only if its driver \
+             passes it on (mlx5: ethtool --set-priv-flags {first} sniffer on), else on a switch's mirror",
             interfaces.join(" -i ")
         ),
     };
     format!(
-        "it is an RDMA device, on which libpcap captures only where it was built with rdmasniff (tcpdump -D then lists it): {why}\n{instead}"
+        "it is an RDMA device, on which libpcap captures only if built with rdmasniff (tcpdump -D then lists it): {why}\n{instead}"
     )
 }
 

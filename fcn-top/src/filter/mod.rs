@@ -21,32 +21,32 @@ use words::Operator;
 
 /// Description of the language for people.
 pub const LANGUAGE: &str = "\
-A filter is made of tests; lines that pass are shown. Nothing written shows all.
+A filter consists of tests; lines that match are shown. An empty filter shows all.
 
-  word                  any text or address of the line contains it, or a number is it
+  word                  any text or address of the line contains it, or a number equals it
   2001:db8::/32         any address of the line is in the prefix (or is that address)
   column OP value       OP is = != < <= > >= or ~ (contains)
-  column = none         there is nothing in the column (!= none: there is something)
+  column = none         the column is empty (!= none: it is not)
   a b    a and b        both; `and` may be left out
-  a or b                one of them at least
-  not a                 the other lines
-  ( )                   what belongs together; `not` binds closest, then `and`, then `or`
-  \"two words\"           a text with spaces or signs, or one that reads like a part of the language
+  a or b                at least one of them
+  not a                 lines that do not match
+  ( )                   grouping; `not` binds closest, then `and`, then `or`
+  \"two words\"           a text with spaces or signs, or one that is part of the language
 
 Columns are named as in --csv and --json; rate, peak, gap, ce, data, label are short for
 rate_1s, rate_peak, gap_p50, ce_share, data_rate, flow_label.
 
-Values are written as the column needs them:
+Values depend on the column:
   numbers, QPs, labels  1000  10k  1.5M  0x1234
-  rates, bits a second  100  2.5k  10G
-  times between         45us  1.5ms  2s  (a number alone is nanoseconds)
-  parts and changes     10%  0.1  -50%
+  rates, bits/s         100  2.5k  10G
+  durations             45us  1.5ms  2s  (a number alone is nanoseconds)
+  fractions, changes    10%  0.1  -50%
   addresses             10.0.0.1  10.0.0.0/8  2001:db8::/64
   kinds                 cnp  fast_cnp_1  fast_cnp_2  fast_cnp (either)  proxy_cn  wan_fcn
   severities            note < warning < error
-  moments               2026-11-22T08:15:00Z, or nanoseconds since 1970
+  times                 2026-11-22T08:15:00Z, or nanoseconds since 1970
 
-A test on a column that has nothing for a line fails, but != passes. Case does not matter.
+A test on an empty column fails, except !=. Case does not matter.
 
   kind=fast_cnp rate>100            gap_p50<50us or ce>10%
   qp=0x1234 sender=2001:db8::/64    10.0.0.0/8 not notifier=10.0.0.1

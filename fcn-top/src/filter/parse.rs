@@ -25,7 +25,7 @@ pub(super) fn filter<R: Record>(text: &str, rates: Rates) -> Result<Option<Node>
         Some((at, token)) => Err(FilterError {
             at: *at,
             what: match token {
-                Token::Close => "`)` closes nothing".to_owned(),
+                Token::Close => "`)` without `(`".to_owned(),
                 token => test_expected(Some(token)),
             },
         }),
@@ -112,7 +112,7 @@ impl<'t> Parser<'t> {
     fn deeper(&mut self) -> Result<(), FilterError> {
         if self.depth >= MAX_DEPTH {
             return self.fails(format!(
-                "parentheses and `not`s may be {MAX_DEPTH} deep, no deeper"
+                "parentheses and `not`s may be nested at most {MAX_DEPTH} deep"
             ));
         }
         self.depth += 1;

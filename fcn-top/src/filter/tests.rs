@@ -155,7 +155,7 @@ fn errors_have_a_position() {
         (
             "gap<5fortnights",
             4,
-            "`5fortnights` is not a valid time: write 45us, 1.5ms or 2s",
+            "`5fortnights` is not a valid duration: write 45us, 1.5ms or 2s",
         ),
         (
             "qp=abc",
@@ -163,7 +163,7 @@ fn errors_have_a_position() {
             "`abc` is not a valid whole number: write 1000, 10k or 0x1234",
         ),
         ("(cnp", 4, "expected `)`"),
-        ("cnp)", 3, "`)` closes nothing"),
+        ("cnp)", 3, "`)` without `(`"),
         (
             "cnp or",
             6,

@@ -203,10 +203,10 @@ const fn needs(holds: Holds) -> (&'static str, &'static str) {
             ("a whole number", "1000, 10k or 0x1234")
         }
         Holds::Rate | Holds::Bits => ("a rate", "100, 2.5k or 10G"),
-        Holds::Share => ("a part", "10% or 0.1"),
+        Holds::Share => ("a fraction", "10% or 0.1"),
         Holds::Change => ("a change", "-50%, 20% or -0.5"),
-        Holds::Span => ("a time", "45us, 1.5ms or 2s"),
-        Holds::Moment => ("a moment", "2026-11-22T08:15:00Z"),
+        Holds::Span => ("a duration", "45us, 1.5ms or 2s"),
+        Holds::Moment => ("a time", "2026-11-22T08:15:00Z"),
     }
 }
 

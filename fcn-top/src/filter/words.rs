@@ -97,7 +97,7 @@ pub(super) fn cut(text: &str) -> Result<Vec<Placed>, FilterError> {
     if text.chars().take(MAX_LEN + 1).count() > MAX_LEN {
         return Err(FilterError {
             at: MAX_LEN,
-            what: format!("a filter has {MAX_LEN} characters at most"),
+            what: format!("a filter has at most {MAX_LEN} characters"),
         });
     }
     let mut tokens = Vec::new();

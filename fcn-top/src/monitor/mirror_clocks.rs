@@ -56,19 +56,19 @@ impl Refusal {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Missing => {
-                "--mirror-clock: copies of ERSPAN types I and II have no time stamp; their time is when they came in"
+                "--mirror-clock: copies of ERSPAN types I and II have no time stamp; their arrival time is used"
             }
             Self::Empty => {
-                "--mirror-clock: copies have time stamp 0, as where a switch does not fill it in; their time is when they came in"
+                "--mirror-clock: copies have time stamp 0, as from a switch that does not set it; their arrival time is used"
             }
             Self::Unit => {
-                "--mirror-clock: copies have time stamps of a unit that only their switch's configuration tells; their time is when they came in"
+                "--mirror-clock: copies have time stamps in a unit known only from their switch's configuration; their arrival time is used"
             }
             Self::Invalid => {
-                "--mirror-clock: copies have time stamps that are none of their unit; their time is when they came in"
+                "--mirror-clock: copies have time stamps that are invalid in their unit; their arrival time is used"
             }
             Self::TooMany => {
-                "--mirror-clock: there are more than 1,000 clocks of mirrors; the time of further copies is when they came in"
+                "--mirror-clock: there are more than 1,000 mirror clocks; further copies use their arrival time"
             }
         }
     }

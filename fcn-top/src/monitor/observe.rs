@@ -18,6 +18,7 @@ use fcn_observe::sightings::{CapturePoint, hides_interface};
 use fcn_observe::{Class, DataPacket, FlowKey, access};
 use fcn_wire::frame::{Ip, Upper};
 use fcn_wire::ioam::Trace;
+use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::{
     Claim, End, Findings, Frame, IcrcCheck, Kind, LinkType, Message, Mirror, Notification, Profile,
     Rule, sflow,
@@ -25,11 +26,9 @@ use fcn_wire::{
 use std::net::IpAddr;
 
 /// Warning when a mirror's clock is set.
-const JUMPED: &str = "--mirror-clock: the clock of a mirror went away from the capture's by more than a second, as if it had been set; times across that moment are wrong by as much";
+const JUMPED: &str = "--mirror-clock: a mirror's clock departed from the capture's by more than a second, as if it had been set; times across that moment are wrong by as much";
 /// Warning about unrelated clocks of mirrors.
-const UNRELATED: &str = "--mirror-clock: clocks of several switches, or engines of one, are unrelated unless they go by IEEE 1588; times from one to another tell nothing";
-/// Next header number of ICMPv6.
-const ICMPV6: u8 = 58;
+const UNRELATED: &str = "--mirror-clock: clocks of several switches, or of several engines of one, are unrelated unless they follow IEEE 1588; times from one to another mean nothing";
 /// ICMPv6 Parameter Problem (RFC 4443 section 3.4), code 2: unrecognized IPv6 option.
 const UNRECOGNIZED_OPTION: [u8; 2] = [4, 2];
 /// Length of an ICMPv6 Parameter Problem before the packet that it quotes, in octets.
@@ -672,7 +671,7 @@ fn trace_of<'a>(kind: Kind, frame: &Frame<'a>) -> Option<Trace<'a>> {
 
 /// Returns true for an ICMPv6 Parameter Problem about the option of a Fast CNP.
 fn quotes_fast_cnp(frame: &Frame<'_>) -> bool {
-    let Some(ip) = frame.ip().filter(|ip| ip.protocol == ICMPV6) else {
+    let Some(ip) = frame.ip().filter(|ip| ip.protocol == next_header::ICMPV6) else {
         return false;
     };
     if !matches!(frame.upper(), Upper::Other) {

@@ -23,41 +23,41 @@ pub type Doubt = (&'static str, &'static str);
 /// Warning that packets may be captured on several interfaces without recording on which.
 pub const PLACES_UNCLEAR: Doubt = (
     "capture.places.unclear",
-    "The capture of all interfaces does not say on which of them a packet was seen: what passes several may count several times. Name the interfaces, or capture with link type LINUX_SLL2",
+    "The capture of all interfaces does not record which of them a packet passed: a packet that passes several may count several times. Specify the interfaces, or capture with link type LINUX_SLL2",
 );
 /// Warning that packets of several interfaces arrived so far apart that they may count several
 /// times.
 pub const PLACES_FORGOTTEN: Doubt = (
     "capture.places.forgotten",
-    "Packets of one interface came long behind those of another that are as old: what both have seen may count twice. Put the file in order of time (reordercap)",
+    "Packets of one interface came long after equally old packets of another: those captured on both may count twice. Sort the file by time (reordercap)",
 );
 /// Warning that packets are captured at several interfaces with so much delay that each counts.
 pub const PLACES_APART: Doubt = (
     "capture.places.apart",
-    "The same data was seen at several interfaces more than 10 ms after one another: their clocks are apart, or they are far from each other. Data that several have seen counts at each, and notifications that look alike do so in part. Set the clocks right (editcap -t)",
+    "The same data was captured on several interfaces more than 10 ms apart: their clocks differ, or they are far from each other. Data captured on several counts on each, as do some of the notifications that look alike. Correct the clocks (editcap -t)",
 );
 /// Warning that it is unclear which notifications were on their way to a capture point when it
 /// began.
 pub const PLACES_LATE: Doubt = (
     "capture.places.late",
-    "An interface begins later than others, and notifications that look alike were on their way to it, or passed it first, then: they count as new, so that some may count twice. Start captures together, or leave out the beginning (editcap -A)",
+    "An interface starts later than others, while notifications that look alike were on their way to it, or passed it first: they count as new, so some may count twice. Start captures together, or cut off the beginning (editcap -A)",
 );
 /// Warning that there are more capture points than are distinguished.
 pub const PLACES_MANY: Doubt = (
     "capture.places.many",
-    "There are more than 1,024 interfaces and mirrors: what is seen at further ones may count again at each. Leave some out (--interface, --filter)",
+    "There are more than 1,024 interfaces and mirrors: packets captured on further ones may count again on each. Exclude some (--interface, --filter)",
 );
 /// Identifier of warnings that clocks of mirrors are unusable, or need care.
 pub const MIRROR_CLOCK: &str = "capture.mirror_clock";
 /// Warning that samples are missing because the capture truncated them.
 pub const SAMPLES_CUT: Doubt = (
     "capture.samples.cut",
-    "Datagrams of sFlow were captured too short: samples are missing, and estimates too low. Capture them whole (--snap-length 1500)",
+    "sFlow datagrams were captured too short: samples are missing, and estimates are too low. Capture them whole (--snap-length 1500)",
 );
 /// Warning that datagrams with samples may have been captured twice.
 pub const SAMPLES_AGAIN: Doubt = (
     "capture.samples.repeated",
-    "Datagrams of sFlow have the number of the one before: where they are the same, captured twice, what they sample counts twice. Capture them at one place",
+    "sFlow datagrams have the number of the previous one: if they are the same, captured twice, their samples count twice. Capture them at one point",
 );
 /// Identifier of the warning that datagrams with samples are missing.
 pub const SAMPLES_LOST: &str = "capture.samples.lost";
@@ -131,7 +131,7 @@ impl Reporter {
     /// that is.
     pub fn left_out(&mut self, context: &PacketContext<'_>, findings: &Findings) {
         if let (count @ 1.., Some(worst)) = (findings.dropped() as u64, findings.worst()) {
-            let text = format!("The packet breaks {count} more rules, which are not named");
+            let text = format!("The packet breaks {count} more rules, which are not listed");
             let mut event = context.event(worst, LEFT_OUT, text.into(), "");
             event.times = count;
             self.report(event);
@@ -171,7 +171,7 @@ impl Reporter {
 
     /// Reports that datagrams with samples are missing.
     pub fn samples_lost(&mut self, context: &PacketContext<'_>, datagrams: u32) {
-        let text = "Datagrams of sFlow that are missing by their numbers, or come out of order: if they are missing, estimates are too low";
+        let text = "sFlow datagrams are missing by their numbers, or out of order: if they are missing, estimates are too low";
         let event = EventRecord {
             times: datagrams.into(),
             frame: None,
@@ -199,13 +199,13 @@ impl Reporter {
         is_first: bool,
     ) {
         let (way, quiet) = match ahead {
-            true => ("ahead of", ", or nothing came for so long"),
+            true => ("ahead of", ", or nothing arrived for that long"),
             false => ("behind", ""),
         };
         let by = span(by);
         let name = interface.as_deref().unwrap_or("an interface");
         let text = format!(
-            "Time stamps of {name} are {by} {way} those before: clocks are apart, or parts out of order{quiet}. Times, rates and gaps that span both are not to be trusted. Packets count when they say, but for one or two so far off amid others of their interface, which count with the latest time"
+            "Time stamps of {name} are {by} {way} the previous ones: clocks differ, or parts are out of order{quiet}. Times, rates and gaps that span both are unreliable. Packets count at their time stamps, except one or two so far off among others of their interface, which count at the latest time"
         );
         let event = EventRecord::of_capture(at, Severity::Warning, STAMPS_FAR, &text);
         if is_first {
@@ -216,7 +216,7 @@ impl Reporter {
 
     /// Reports that a sender has answered a Fast CNP with an ICMPv6 Parameter Problem.
     pub fn unaware(&mut self, context: &PacketContext<'_>) {
-        let text = "The sender does not know the Fast CNP option: it answers with an ICMPv6 Parameter Problem";
+        let text = "The sender does not support the Fast CNP option: it answers with an ICMPv6 Parameter Problem";
         let section = "draft-xiao-rtgwg-rocev2-fast-cnp section 4, RFC 8200 section 4.2";
         self.report(context.event(Severity::Note, UNAWARE, text.into(), section));
     }

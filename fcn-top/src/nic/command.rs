@@ -27,7 +27,9 @@ use std::time::Instant;
 pub fn run(cli: &mut Cli, file: Preferences, console: &mut Console<'_>) -> Result {
     no_effect::refuse(cli, OutputMode::Headless(Printing::Nothing))?;
     if cli.mode.prometheus.is_some() && cli.mode.is_headless() {
-        return Err(Failure::usage("--prometheus").and("counters are either served or printed"));
+        return Err(
+            Failure::usage("--prometheus").and("counters can be served or printed, not both")
+        );
     }
     let preferences = std::mem::take(&mut cli.preferences).or(file);
     let listener = cli.mode.prometheus.map(prometheus::listen).transpose()?;
@@ -66,7 +68,7 @@ pub fn run(cli: &mut Cli, file: Preferences, console: &mut Console<'_>) -> Resul
     }
     print_counters(cli, &nics, &words, console)?;
     if interrupted.load(Ordering::Relaxed) {
-        return Err(Failure::interrupted("this is what was counted until then"));
+        return Err(Failure::interrupted("the output covers counts until then"));
     }
     complete(&nics, &words)
 }
@@ -84,7 +86,7 @@ pub(super) fn complete(nics: &Nics, formatter: &Formatter) -> Result {
         _ => Err(
             Failure::incomplete(format!("{} vanished meanwhile", counted(count, "counter")))
                 .and(ports.join(", "))
-                .and("what is said of them was read last"),
+                .and("their last values are shown"),
         ),
     }
 }

@@ -181,7 +181,7 @@ impl Watch {
             let interface = old.interface.as_deref();
             let name = named(&old.device, old.port, interface);
             if nics.sentences.last().is_none_or(|(last, _)| *last != name) {
-                let sentence = "vanished; its figures are the last ones";
+                let sentence = "vanished; its last values are shown";
                 nics.sentences.push((name, sentence.to_owned()));
             }
             nics.counters.push(vanished(old));
@@ -324,21 +324,21 @@ fn sentence(
     match (told, &port.interface) {
         (Some(told), _) => {
             let fast = at_port.map_or(0, |seen| seen.fast_cnps_to);
-            let mut text = format!("told {} times by CNPs", grouped(told));
+            let mut text = format!("notified by {} CNPs", grouped(told));
             if fast > 0 {
-                let _ = write!(text, " and {} times by Fast CNPs", grouped(fast));
+                let _ = write!(text, " and {} Fast CNPs", grouped(fast));
             }
             parts.push(text);
         }
         (None, _) if !listens => {}
-        (None, Some(_)) => parts.push("not captured on".to_owned()),
+        (None, Some(_)) => parts.push("not captured".to_owned()),
         (None, None) => parts.push("it has no network interface in this namespace".to_owned()),
     }
     let all_grew = counted.iter().all(|(record, _)| record.growth.is_some());
     let known = counted.iter().map(|(record, word)| {
         let (count, since) = match record.growth {
             Some(growth) if all_grew => (growth, ""),
-            _ if record.resets > 0 => (record.value, " since it went back"),
+            _ if record.resets > 0 => (record.value, " since its last reset"),
             _ => (record.value, " since it was set up"),
         };
         format!("{word} {}{since}", grouped(count))
@@ -351,18 +351,18 @@ fn sentence(
     });
     let has = |word: &str| counted.iter().any(|(_, other)| *other == word);
     if !counted.is_empty() && !has("handled") {
-        parts.push("its driver does not say how many it handled".to_owned());
+        parts.push("its driver does not report how many it handled".to_owned());
     }
     if told == Some(0) && counted.iter().any(|(record, _)| record.growth > Some(0)) {
-        parts.push("what the NIC receives itself does not pass this capture".to_owned());
+        parts.push("the capture does not show what the NIC receives".to_owned());
     }
     let gone = counters.iter().filter(|one| one.vanished).count();
     if gone > 0 {
         let gone = fcn_tool::quantity::counted(gone as u64, "counter");
-        parts.push(format!("{gone} vanished, with the last figures"));
+        parts.push(format!("{gone} vanished, with the last values"));
     }
     if all_grew && counted.iter().any(|(record, _)| record.resets > 0) {
-        parts.push("all since counters went back last".to_owned());
+        parts.push("all since the last reset".to_owned());
     }
     parts.join("; ")
 }

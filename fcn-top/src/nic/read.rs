@@ -96,7 +96,7 @@ impl Reader {
         let class = self.class.display();
         (self.ports, self.missing) = match rdma::ports(&self.class) {
             Ok(ports) if ports.is_empty() => {
-                let why = format!("this host has no RDMA device: there is none in {class}");
+                let why = format!("this host has no RDMA device in {class}");
                 (ports, Some(why))
             }
             Ok(mut ports) => {
@@ -135,9 +135,9 @@ pub fn wait(over: impl Fn() -> bool) {
 fn refused(error: &std::io::Error) -> String {
     let advice = match error.kind() {
         ErrorKind::PermissionDenied => "run as root, or see what confines this process (seccomp)",
-        _ => "`rdma resource show qp` needs the same; load the kernel module ib_core",
+        _ => "load the kernel module ib_core, which `rdma resource show qp` also needs",
     };
-    format!("queue pairs and bound counters are not known: RDMA netlink: {error}; {advice}")
+    format!("queue pairs and bound counters are unknown: RDMA netlink: {error}; {advice}")
 }
 
 /// Reads a process from its folder, as far as accessible.

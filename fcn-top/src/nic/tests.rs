@@ -151,11 +151,11 @@ fn vanished_counters_keep_their_last_values() {
     assert_eq!(of(&nics), (12, of(&all).1, 0, true));
     assert_eq!(
         nics.sentences[1].1,
-        "the NIC handled 0, ignored 12; 1 counter vanished, with the last figures"
+        "the NIC handled 0, ignored 12; 1 counter vanished, with the last values"
     );
     let failure = command::complete(&nics, &formatter).unwrap_err();
     assert_eq!(failure.exit().code(), 3);
-    let said = "1 counter vanished meanwhile: mlx5_0 port 1: what is said of them was read last";
+    let said = "1 counter vanished meanwhile: mlx5_0 port 1: their last values are shown";
     assert_eq!(failure.to_string(), said);
     // Metrics cover existing counters only.
     let page = Exposition::new(0, Formatter::default()).counters(&nics);
@@ -173,7 +173,7 @@ fn vanished_counters_keep_their_last_values() {
         (&*nics.sentences[1].0, &*nics.sentences[1].1),
         (
             "mlx5_0 port 1 (eth1)",
-            "vanished; its figures are the last ones"
+            "vanished; its last values are shown"
         )
     );
     let mut text = String::new();
@@ -283,7 +283,7 @@ fn captured_packets_are_compared_with_nic_counters() {
         growths.contains(&("out_of_sequence", Some(0), None)),
         "{growths:?}"
     );
-    let sentence = format!("told {cnps} times by CNPs; the NIC handled 1, ignored 0");
+    let sentence = format!("notified by {cnps} CNPs; the NIC handled 1, ignored 0");
     assert_eq!(nics.sentences[0].1, sentence);
     let [own, other] = &nics.local_qps[..] else {
         panic!("{:?}", nics.local_qps)
@@ -355,29 +355,29 @@ fn quantities_without_a_counter_are_unknown() {
         (
             vec![handled, ignored],
             Some(traffic),
-            "told 1,000 times by CNPs and 20 times by Fast CNPs; the NIC handled 400, ignored 590",
+            "notified by 1,000 CNPs and 20 Fast CNPs; the NIC handled 400, ignored 590",
         ),
         (
             vec![received],
             Some(LocalTraffic::default()),
-            "told 0 times by CNPs; the NIC received 990; its driver does not say how many it handled; what the NIC \
-             receives itself does not pass this capture",
+            "notified by 0 CNPs; the NIC received 990; its driver does not report how many it handled; the capture \
+             does not show what the NIC receives",
         ),
         (
             vec![once],
             None,
-            "not captured on; the NIC has received 1,000 since it was set up; its driver does not say how many it \
+            "not captured; the NIC has received 1,000 since it was set up; its driver does not report how many it \
              handled",
         ),
         (
             vec![],
             Some(traffic),
-            "told 1,000 times by CNPs and 20 times by Fast CNPs; no counter of CNPs was found",
+            "notified by 1,000 CNPs and 20 Fast CNPs; no counter of CNPs was found",
         ),
         (
             vec![reset],
             None,
-            "told 1,000 times by CNPs; the NIC handled 400; all since counters went back last",
+            "notified by 1,000 CNPs; the NIC handled 400; all since the last reset",
         ),
     ] {
         assert_eq!(sentence(&counters, &port, at_port, true), text);

@@ -24,7 +24,7 @@ pub fn unchecked(settings: &Settings) -> Vec<Unchecked> {
     let (no_domain, no_rate) = (settings.domain.is_empty(), settings.flow_rate == 0);
     let no_icrc = !settings.verify_icrc;
     let sampled = settings.sampled.is_some();
-    let of_samples = "samples do not tell";
+    let of_samples = "undecidable from samples";
     let wanting = [
         (Rule::RoceIcrcBad, "ICRCs are not verified", no_icrc),
         (Rule::FastCnpMarked, of_samples, sampled),
@@ -32,17 +32,17 @@ pub fn unchecked(settings: &Settings) -> Vec<Unchecked> {
         (Rule::FastCnpRate, of_samples, sampled),
         (Rule::ProxyCnRate, of_samples, sampled),
         (Rule::WanFcnRate, of_samples, sampled),
-        (Rule::FastCnpMarked, "give --able", no_able && !sampled),
-        (Rule::FastCnpMarkUnclear, "give --able", no_able && !sampled),
+        (Rule::FastCnpMarked, "set --able", no_able && !sampled),
+        (Rule::FastCnpMarkUnclear, "set --able", no_able && !sampled),
         (Rule::FastCnpRate, "--flow-rate is 0", no_rate && !sampled),
         (Rule::ProxyCnRate, "--flow-rate is 0", no_rate && !sampled),
         (Rule::WanFcnRate, "--flow-rate is 0", no_rate && !sampled),
-        (Rule::FastCnpUntrusted, "give --trust", no_trust),
-        (Rule::ProxyCnUntrusted, "give --trust", no_trust),
-        (Rule::WanFcnUntrusted, "give --trust", no_trust),
-        (Rule::FastCnpBorder, "give --domain", no_domain),
-        (Rule::ProxyCnBorder, "give --domain", no_domain),
-        (Rule::WanFcnBorder, "give --domain", no_domain),
+        (Rule::FastCnpUntrusted, "set --trust", no_trust),
+        (Rule::ProxyCnUntrusted, "set --trust", no_trust),
+        (Rule::WanFcnUntrusted, "set --trust", no_trust),
+        (Rule::FastCnpBorder, "set --domain", no_domain),
+        (Rule::ProxyCnBorder, "set --domain", no_domain),
+        (Rule::WanFcnBorder, "set --domain", no_domain),
     ];
     let missing = wanting.into_iter().filter(|(.., missing)| *missing);
     missing.map(|(rule, why, _)| (rule, why)).collect()
@@ -63,7 +63,7 @@ impl Audited {
         let packets = counted(self.packets, "packet");
         match self.incomplete {
             0 => packets,
-            _ => format!("what was captured of {packets}"),
+            _ => format!("the captured part of {packets}"),
         }
     }
 
@@ -75,9 +75,8 @@ impl Audited {
     /// Number of truncated packets, if any, and the consequence.
     pub fn cut(self) -> Option<String> {
         let cut = counted(self.incomplete, "packet");
-        (self.incomplete > 0).then(|| {
-            format!("not whole: {cut}, of which the ICRC and what else is missing are not checked")
-        })
+        (self.incomplete > 0)
+            .then(|| format!("not complete: {cut}, whose ICRC and missing parts are not checked"))
     }
 }
 
@@ -193,7 +192,7 @@ impl Audit {
         let mut text = String::new();
         if self.events > self.printed {
             let more = grouped(self.events - self.printed);
-            let _ = writeln!(text, "… and {more} more, which are counted below");
+            let _ = writeln!(text, "… and {more} more, counted below");
         }
         if !self.rules.is_empty() {
             if self.events > 0 {
@@ -345,9 +344,9 @@ mod tests {
             ..PACKETS
         };
         let text = audit.summary(&[], cut);
-        let verdict = "no rule is broken in what was captured of 1,234 packets";
+        let verdict = "no rule is broken in the captured part of 1,234 packets";
         assert!(
-            text.contains("not whole: 30 packets, of which the ICRC"),
+            text.contains("not complete: 30 packets, whose ICRC"),
             "{text}"
         );
         assert!(text.contains(verdict), "{text}");
@@ -384,8 +383,8 @@ mod tests {
         let (_, text) = audited(&[], &bare());
         for line in [
             "not checked: rocev2.icrc.bad (ICRCs are not verified)",
-            "not checked: fastcnp.source.untrusted (give --trust)",
-            "not checked: fastcnp.ce.also_marked (give --able)",
+            "not checked: fastcnp.source.untrusted (set --trust)",
+            "not checked: fastcnp.ce.also_marked (set --able)",
         ] {
             assert!(text.contains(line), "{text}");
         }
@@ -405,7 +404,7 @@ mod tests {
         assert!(!rules.iter().any(|(rule, _)| *rule == Rule::RoceIcrcBad));
         assert_eq!(
             checked_and_why(&rules),
-            "checked: 70 of 78 rules; not all: give --able, --flow-rate is 0, give --domain"
+            "checked: 70 of 78 rules; not all: set --able, --flow-rate is 0, set --domain"
         );
         assert_eq!(checked_and_why(&[]), "checked: 78 of 78 rules");
     }

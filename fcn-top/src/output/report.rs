@@ -47,10 +47,10 @@ pub fn report(
     if tables.totals.notified() == 0 {
         let packets = tables.totals.packets;
         let _ = match packets {
-            0 => writeln!(out, "\nNo packet was seen."),
+            0 => writeln!(out, "\nNo packet was captured."),
             _ => writeln!(
                 out,
-                "\nNo congestion notification was seen in {}.",
+                "\nNo congestion notification was captured in {}.",
                 counted(packets, "packet")
             ),
         };
@@ -86,7 +86,7 @@ pub fn report(
 
 /// Reports the counters of RDMA devices, and the owners of their queue pairs.
 pub fn nics(out: &mut String, nics: &Nics, formatter: &Formatter) {
-    let _ = writeln!(out, "\nWhat NICs count");
+    let _ = writeln!(out, "\nNIC counters");
     for (port, sentence) in &nics.sentences {
         let _ = writeln!(out, "{}", formatter.text(&format!("{port}: {sentence}")));
     }
@@ -168,7 +168,7 @@ fn head(out: &mut String, header: &Header, tables: &Tables, formatter: &Formatte
     line(
         "others",
         format!(
-            "{} readable, {} cut too short to read, {} undecodable",
+            "{} decoded, {} captured too short, {} undecodable",
             grouped(totals.other),
             grouped(totals.cut),
             grouped(totals.undecodable)
@@ -178,16 +178,22 @@ fn head(out: &mut String, header: &Header, tables: &Tables, formatter: &Formatte
         let samples = counted(totals.samples, "packet");
         line(
             "samples",
-            format!("{samples}, each counted as one but in rows, where ~ marks estimates"),
+            format!("{samples}, each counted as one, except in rows, where ~ marks estimates"),
         );
     }
     if totals.copies > 0 {
         let copies = counted(totals.copies, "packet");
-        line("seen again", format!("{copies}, counted where seen first"));
+        line(
+            "copies",
+            format!("{copies}, counted at the first capture point"),
+        );
     }
     if totals.malformed > 0 {
         let malformed = counted(totals.malformed, "packet");
-        line("malformed", format!("{malformed} meant as notifications"));
+        line(
+            "malformed",
+            format!("{malformed} intended as notifications"),
+        );
     }
     let [notes, warnings, errors] = totals.findings;
     line(
@@ -215,8 +221,8 @@ fn head(out: &mut String, header: &Header, tables: &Tables, formatter: &Formatte
         .collect();
     if !gone.is_empty() {
         line(
-            "not kept",
-            format!("{} (those seen longest ago)", gone.join(", ")),
+            "evicted",
+            format!("{} (least recently seen)", gone.join(", ")),
         );
     }
 }
@@ -249,9 +255,9 @@ pub(super) fn drops(tables: &Tables) -> String {
         .filter(|i| i.dropped_kernel.or(i.dropped_interface).is_none() && i.state != INDIRECT)
         .count();
     match (kernel, interface) {
-        (None, None) => "not known: what was read does not say".to_owned(),
+        (None, None) => "unknown: the input does not report them".to_owned(),
         (kernel, interface) => {
-            let number = |count: Option<u64>| count.map_or("not known".to_owned(), grouped);
+            let number = |count: Option<u64>| count.map_or("unknown".to_owned(), grouped);
             let mut text = format!(
                 "by the kernel {}, by the interface {}",
                 number(kernel),
@@ -260,7 +266,7 @@ pub(super) fn drops(tables: &Tables) -> String {
             if silent > 0 {
                 let _ = write!(
                     text,
-                    "; not known of {silent} of {}",
+                    "; unknown for {silent} of {}",
                     counted(tables.interfaces.len() as u64, "interface")
                 );
             }
@@ -273,7 +279,7 @@ fn rows(out: &mut String, tables: &Tables, selection: &Selection, formatter: &Fo
     let mut selection = selection.clone();
     let top = *selection.top.get_or_insert(ROWS);
     let selected = selection.apply(tables, formatter);
-    let _ = write!(out, "\nWho is told to slow down");
+    let _ = write!(out, "\nNotified senders");
     let _ = match (selected.matched, tables.qps.len()) {
         (matched, all) if matched < all => writeln!(
             out,
@@ -367,8 +373,8 @@ fn makers(out: &mut String, records: &[&QpRecord], formatter: &Formatter) {
     if lines.is_empty() {
         return;
     }
-    out.push_str("\nWho made the CNPs, inferred\n");
-    let mut table = bare_table(["Notifier", "Made by", "Rows", "Evidence"], &[2]);
+    out.push_str("\nOrigin of the CNPs, inferred\n");
+    let mut table = bare_table(["Notifier", "Origin", "Rows", "Evidence"], &[2]);
     for (notifier, maker, evidence, rows) in lines {
         table.add_row([notifier, maker.replace('_', " "), grouped(rows), evidence]);
     }
@@ -382,8 +388,8 @@ fn notifiers(out: &mut String, tables: &Tables, selection: &Selection, formatter
     let all = points.len();
     points.truncate(top);
     let _ = match all > top {
-        true => writeln!(out, "\nWho notifies ({top} of {})", grouped(all as u64)),
-        false => writeln!(out, "\nWho notifies"),
+        true => writeln!(out, "\nNotifiers ({top} of {})", grouped(all as u64)),
+        false => writeln!(out, "\nNotifiers"),
     };
     let any = |is: fn(&PointRecord) -> bool, column| match points.iter().any(|point| is(point)) {
         true => column,
@@ -404,18 +410,18 @@ fn notifiers(out: &mut String, tables: &Tables, selection: &Selection, formatter
 
 fn hops(out: &mut String, tables: &Tables, formatter: &Formatter) {
     let shown = tables.hops.get(..LIST).unwrap_or(&tables.hops);
-    let title = "Paths that IOAM traces tell of";
+    let title = "Paths from IOAM traces";
     let columns =
         "path hop node traces ingress egress queue_mean queue_max delay delay_max between";
     section(out, title, shown, columns, formatter);
     if tables.hops.len() > shown.len() {
         let more = grouped((tables.hops.len() - shown.len()) as u64);
-        let _ = writeln!(out, "… and {more} hops more");
+        let _ = writeln!(out, "… and {more} more hops");
     }
 }
 
 fn findings(out: &mut String, tables: &Tables, formatter: &Formatter) {
-    out.push_str("\nFindings, and doubts about the capture\n");
+    out.push_str("\nFindings and capture events\n");
     if tables.rules.is_empty() && tables.events.is_empty() {
         out.push_str("none\n");
         return;
@@ -570,7 +576,7 @@ mod tests {
             text.contains("(1 of 4 rows, 2 of them pass the filter)"),
             "{text}"
         );
-        assert!(text.contains("Who notifies (1 of 2)"), "{text}");
+        assert!(text.contains("Notifiers (1 of 2)"), "{text}");
     }
 
     #[test]
@@ -580,7 +586,7 @@ mod tests {
         tables.points[0].flows = 0;
         let formatter = Formatter::default();
         let text = report(&header(), &tables, &Selection::default(), &formatter);
-        let (_, told) = text.split_once("Who notifies").unwrap();
+        let (_, told) = text.split_once("\nNotifiers\n").unwrap();
         let line = told.lines().find(|line| line.contains("2001:db8:ffff::1"));
         assert!(line.unwrap().contains(" ? "), "{told}");
     }
@@ -596,7 +602,7 @@ mod tests {
         );
         assert_snapshot!("report-nothing", text);
         assert!(
-            text.contains("No congestion notification was seen in 1,234 packets."),
+            text.contains("No congestion notification was captured in 1,234 packets."),
             "{text}"
         );
         let text = report(
@@ -605,8 +611,8 @@ mod tests {
             &Selection::default(),
             &formatter,
         );
-        assert!(text.contains("No packet was seen."), "{text}");
-        assert!(text.contains("not known"), "{text}");
+        assert!(text.contains("No packet was captured."), "{text}");
+        assert!(text.contains("unknown"), "{text}");
     }
 
     #[test]

@@ -342,7 +342,7 @@ fn nics() -> Nics {
         local_qps: vec![of_process, of_kernel],
         sentences: vec![(
             "mlx5_0 port 1".to_owned(),
-            "told 240 times by CNPs; the NIC handled 100, ignored 12".to_owned(),
+            "notified by 240 CNPs; the NIC handled 100, ignored 12".to_owned(),
         )],
         missing: None,
     }

@@ -24,7 +24,7 @@ const fn json_type(holds: Holds) -> &'static str {
         Holds::Address => "string, an IP address",
         Holds::Count | Holds::Number | Holds::Qp | Holds::Label => "integer",
         Holds::Rate => "number",
-        Holds::Bits => "number, bits a second",
+        Holds::Bits => "number, bits per second",
         Holds::Share => "number, 0 to 1",
         Holds::Change => "number, -1 and above",
         Holds::Span => "integer, nanoseconds",

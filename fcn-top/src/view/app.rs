@@ -246,7 +246,7 @@ impl<'a> App<'a> {
             && gone > 0
         {
             *text += &format!(
-                "; {} older ones of all rows had left (--keep)",
+                "; {} older ones of all rows evicted (--keep)",
                 grouped(gone)
             );
             *tone = Tone::Warn;
@@ -455,7 +455,7 @@ impl<'a> App<'a> {
             }
             Command::Back(_) => {
                 let fast = match self.has_ended() {
-                    true => "; of a capture read fast few are: --pace real plays it",
+                    true => "; a capture read fast keeps few: --pace real replays it",
                     false => "",
                 };
                 let text = format!("no earlier moment is kept{fast}");
@@ -561,7 +561,7 @@ impl<'a> App<'a> {
         let row = match (tab, table.chosen.as_ref().or(table.keys.first())) {
             (Tab::Qps, Some(Key::Qp(row))) => *row,
             _ => {
-                let how = "packets are kept by QP: choose a row of the QPs first (1, then arrows), then x";
+                let how = "packets are kept by QP: select a row of the QPs first (1, then arrows), then x";
                 self.message = Some((how.to_owned(), Tone::Warn));
                 return;
             }

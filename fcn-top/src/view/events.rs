@@ -18,11 +18,11 @@ use std::sync::Arc;
 records! {
     /// A broken rule, or another type of event, with its count.
     RuleRecord, "rules", {
-        times: u64 = "times", 12, Count, "How often, since the beginning; of losses, how many packets", |v| Cell::Count(*v);
+        times: u64 = "times", 12, Count, "Occurrences since the start; for losses, the number of packets", |v| Cell::Count(*v);
         severity: Severity = "severity", 12, Name, "note, warning or error", |v| Cell::Name(v.id());
-        what: &'static str = "rule", 12, Name, "Identifier of the broken rule or of what happened", |v| Cell::Name(v);
-        last: Option<u64> = "last", 12, Moment, "When it came last", |v| v.map_or(Cell::None, Cell::Moment);
-        text: Arc<str> = "what it is", 12, Text, "What it is, in words", |v| Cell::Text(v);
+        what: &'static str = "rule", 12, Name, "Identifier of the broken rule or of the event", |v| Cell::Name(v);
+        last: Option<u64> = "last", 12, Moment, "Time of the last occurrence", |v| v.map_or(Cell::None, Cell::Moment);
+        text: Arc<str> = "meaning", 12, Text, "Description", |v| Cell::Text(v);
     }
 }
 
@@ -46,7 +46,7 @@ impl Entry for RuleRecord {
             ("severity", 1, "severity"),
             ("what", 0, "rule"),
             ("last", 3, "last"),
-            ("text", 2, "what it is"),
+            ("text", 2, "meaning"),
         ],
         order: "-severity",
         ..Schema::for_record::<Self>()
@@ -78,7 +78,7 @@ impl Entry for EventRecord {
             ("to", 4, "to"),
             ("frame", 7, "frame"),
             ("times", 5, "times"),
-            ("text", 8, "what it is"),
+            ("text", 8, "meaning"),
             ("interface", 9, "on"),
             ("section", 10, "section"),
         ],
@@ -205,8 +205,8 @@ impl View for Events {
         };
         let areas = parted(area, panel);
         let nothing = match context.checked.as_str() {
-            "" => "Nothing worth telling",
-            checked => &format!("Nothing worth telling ({checked})"),
+            "" => "No findings or events",
+            checked => &format!("No findings or events ({checked})"),
         };
         let nothing = Some(nothing);
         if self.opened {
@@ -218,7 +218,7 @@ impl View for Events {
             tell(text, panel, canvas.frame);
         } else if let Some(rule) = draw(table, &self.rules, nothing, canvas, areas, context) {
             let panel = headed(
-                format!(" {}: the last of them ", rule.what),
+                format!(" {}: latest events ", rule.what),
                 areas[1],
                 canvas.frame,
                 context,
@@ -301,9 +301,9 @@ impl View for Events {
     }
 
     fn about(&self) -> &'static str {
-        "Rules of the drafts found broken, suspicious notifiers, and what happened to the capture: the worst first, with how \
-         often. Enter opens a rule to its packets, and a packet to all that is said of it, with the section of the rule. The \
-         same in a row is one event. Written are the events."
+        "Broken rules of the drafts, suspicious notifiers, and events of the capture: the worst first, with their \
+         number. Enter opens the packets of a rule, and all details of a packet, with the section of the rule. \
+         Consecutive equal ones are one event. J and V write the events."
     }
 
     fn keys(&self) -> &'static [(&'static str, &'static str)] {

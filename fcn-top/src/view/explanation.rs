@@ -24,8 +24,8 @@ pub(super) const fn no_data(record: &QpRecord, any: bool) -> Option<&'static str
     match (record.data_sampled, record.data_packets, any) {
         (Some(_), ..) => Some(SAMPLES),
         (.., true) => None,
-        (_, None, _) => Some("  none that was seen is known to be its"),
-        _ => Some("  none of this flow was seen in this time"),
+        (_, None, _) => Some("  no captured data is known to be its"),
+        _ => Some("  no data of this flow captured in this time"),
     }
 }
 
@@ -45,7 +45,7 @@ pub(super) fn subject(record: &QpRecord, context: &ViewContext<'_>) -> String {
         },
         (Some(qp), None, _) => format!("QP {qp:#x}"),
         (None, _, Some(label)) => format!("flow label {label:#07x}"),
-        (None, _, None) => "a QP that is not named".to_owned(),
+        (None, _, None) => "an unnamed QP".to_owned(),
     }
 }
 
@@ -98,7 +98,7 @@ fn rates(record: &QpRecord, context: &ViewContext<'_>) -> String {
     let all = format!("{mark}{} in all", context.formatter.cell(total));
     match rates.as_slice() {
         [] => all,
-        rates => format!("{all}; a second: {}", rates.join(", ")),
+        rates => format!("{all}; per second: {}", rates.join(", ")),
     }
 }
 
@@ -138,28 +138,31 @@ pub(super) fn about(
     };
     let how = match (record.kind, record.notifier_role) {
         (Kind::Cnp, Origin::Receiver) if record.receiver.is_none() => {
-            "by its kind the receiver's address; which flow it is about is not known".to_owned()
+            "the receiver's address, by its kind; its flow is unknown".to_owned()
         }
         (Kind::Cnp, Origin::Receiver) if record.notifiers > 1 => {
             "the receiver's address for most".to_owned()
         }
         (Kind::Cnp, Origin::Receiver) => "the receiver's address".to_owned(),
         (Kind::Cnp, Origin::Ambiguous) => {
-            "the receiver's address, where another node was notified just before".to_owned()
+            "the receiver's address, but another node was notified just before".to_owned()
         }
         (Kind::Cnp, Origin::Unknown) => "a node that is not the flow's receiver".to_owned(),
-        (Kind::Cnp, origin) => format!("{}, from what was notified before", acts_as(origin, None)),
-        (kind, origin) => format!("a {}, as {} says", acts_as(origin, None), kind.name()),
+        (Kind::Cnp, origin) => format!(
+            "{}, inferred from earlier notifications",
+            acts_as(origin, None)
+        ),
+        (kind, origin) => format!("a {}, by the kind {}", acts_as(origin, None), kind.name()),
     };
     let known = |from| match from {
         Some(Resolved::Packet) => " as notified",
         Some(Resolved::Cm) => " inferred from the CM exchange",
         Some(Resolved::Port) => " inferred from the UDP source port",
         Some(Resolved::Acks) => " inferred from acknowledgements",
-        Some(Resolved::Only) => ", the only one that the two hosts use",
+        Some(Resolved::Only) => ", the only one between the two hosts",
         None => "",
     };
-    let qp = |qp: Option<u32>| qp.map_or_else(|| "not known".to_owned(), |qp| format!("{qp:#x}"));
+    let qp = |qp: Option<u32>| qp.map_or_else(|| "unknown".to_owned(), |qp| format!("{qp:#x}"));
     let mut lines = vec![
         verdict(record),
         (
@@ -180,11 +183,11 @@ pub(super) fn about(
         let who = match maker {
             Maker::Receiver => "the receiver",
             Maker::ReceiverOrImitation => "the receiver, or a switch that imitates it",
-            Maker::Network => "a switch, or a proxy or ingress PE asked out of sight",
+            Maker::Network => "a switch, or a proxy or ingress PE notified outside the capture",
             Maker::Proxy => "the proxy",
             Maker::IngressPe => "the ingress PE",
             Maker::Mixed => "the receiver, and others in its name",
-            Maker::Unknown => "not known",
+            Maker::Unknown => "unknown",
         };
         let evidence = (context.formatter).cell(Cell::Evidence(EvidenceCell::Maker(evidence)));
         lines.push(("Made by", format!("{who}: {evidence}"), Tone::Plain));
@@ -200,7 +203,7 @@ pub(super) fn about(
         let [least, half, ninety, most] = gaps;
         lines.push((
             "Gaps",
-            format!("{least} least, half {half}, 90 % {ninety}, 99 % {most}"),
+            format!("minimum {least}, median {half}, 90 % {ninety}, 99 % {most}"),
             Tone::Plain,
         ));
     }
@@ -306,7 +309,7 @@ pub(super) fn panel(
         return pending(frame, graphs, context);
     };
     if !context.reaches_back(series) {
-        let text = context.span("Courses do not reach back so far", Tone::Dim);
+        let text = context.span("Graphs do not reach back that far", Tone::Dim);
         return frame.render_widget(text, graphs);
     }
     // Notifications above, data below, on one axis.

@@ -327,7 +327,7 @@ impl Flow {
                     false => most_data(&columns.steps[1], series.step as f64, None, context),
                 };
                 let source = source(is_single);
-                format!("  {most}{source}  coloured where it was notified{since}")
+                format!("  {most}{source}  coloured if notified{since}")
             }
             None => since,
         };
@@ -351,7 +351,7 @@ impl Flow {
             graph(title, text, values, |_| style, frame, area, context);
         };
         plain("Notifications", notified, &columns.notified, tone, first);
-        let again = format!("  sent again, or out of order; inferred{kept}");
+        let again = format!("  retransmitted or out of order, inferred{kept}");
         plain("CE marks", kept, &columns.ce, Tone::Plain, ce);
         plain("PSN went back", again, &columns.reordered, Tone::Warn, back);
         // A mark under each column with a notification; the selected one stands out.
@@ -434,7 +434,7 @@ impl View for Flow {
             let text = match (self.row, context.history.mode()) {
                 (None, _) => &empty(qps::NONE, table, context),
                 (Some(_), Mode::Live) => {
-                    "This row has gone: the table was full, and it was notified longest ago."
+                    "This row was evicted: the table was full, and it was notified longest ago."
                 }
                 (Some(_), _) => "This row was not kept at that moment.",
             };
@@ -482,7 +482,7 @@ impl View for Flow {
             Some(_) => {}
             None if context.history.mode() == Mode::Live => pending(canvas.frame, graphs, context),
             None => say(
-                "Nothing is kept of this flow's course at that moment.",
+                "No time series of this flow is kept for that moment.",
                 graphs,
                 canvas.frame,
                 context,
@@ -512,11 +512,11 @@ impl View for Flow {
     }
 
     fn about(&self) -> &'static str {
-        "One QP over time: notifications above, its data below, on one axis. Data in whose column a notification came is \
-         coloured: a flow that obeys gets lower behind it. + and - halve and double the time, 0 shows the last two minutes; n and N \
-         (or Right and Left) go from notification to notification. As far back as packets are kept (--keep), every packet is in its \
-         place, with CE marks, and PSNs that went back; before that, sums. Notifications are remembered longer. Up and \
-         Down go to the rows beside it in the table of QPs."
+        "One QP over time: notifications above, its data below, on one axis. Data is coloured in columns with a \
+         notification: a flow that obeys drops after it. + and - halve and double the time, 0 shows the last two minutes; n and N \
+         (or Right and Left) go from notification to notification. As far back as packets are kept (--keep), every packet is shown \
+         at its time, with CE marks, and PSNs that went back; before that, sums. Notifications are kept longer. Up and \
+         Down go to the adjacent rows of the table of QPs."
     }
 
     fn keys(&self) -> &'static [(&'static str, &'static str)] {

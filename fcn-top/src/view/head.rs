@@ -255,7 +255,7 @@ fn draw_state(
     pieces.push((7, context.span(notified, Tone::Plain)));
     let samples = match area.width {
         0..100 => "samples",
-        _ => "samples, counted as they are",
+        _ => "samples, not scaled",
     };
     let pauses = match totals.pfc {
         1 => "PFC pause",
@@ -476,7 +476,7 @@ fn title_pieces(tab: Tab, table: &Table, longest: u16, context: &ViewContext<'_>
         ..
     } = context.history.shown().totals;
     if tab == Tab::Notifiers && notifiers_evicted > 0 {
-        let gone = format!("{} more had to go", grouped(notifiers_evicted));
+        let gone = format!("{} more evicted", grouped(notifiers_evicted));
         pieces.push((1, context.span(gone, Tone::Warn)));
     }
     if matches!(context.history.mode(), Mode::Frozen(_))

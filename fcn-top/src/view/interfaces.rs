@@ -27,7 +27,7 @@ impl Entry for InterfaceRecord {
             ("other", 7, "other"),
             ("pfc", 8, "PFC pauses"),
             ("paused", 9, "by class"),
-            ("cut", 10, "cut short"),
+            ("cut", 10, "truncated"),
             ("undecodable", 11, "unreadable"),
             ("octets", 12, "octets"),
             ("about", 13, "about"),
@@ -102,9 +102,9 @@ impl View for Interfaces {
     }
 
     fn about(&self) -> &'static str {
-        "Where packets come from, and what was lost on the way: only with both drop counters at 0 is everything counted. A \
-         question mark or dash means that nothing is said about it. PFC pauses: frames that stop a class of traffic for a time; \
-         senders that wait for it look as if they obeyed. Below, sums over all interfaces."
+        "Sources of packets, and losses: only if both drop counters are 0 is everything counted. A \
+         question mark or dash means unknown. PFC pauses: frames that pause a class of traffic; \
+         paused senders look as if they obeyed. Below, totals of all interfaces."
     }
 }
 
@@ -129,10 +129,10 @@ fn totals(context: &ViewContext<'_>) -> Vec<(&'static str, String, Tone)> {
     )];
     if totals.copies > 0 {
         let text = format!(
-            "{} of them, counted below where seen first",
+            "{} of them, counted below at the first capture point",
             count(totals.copies)
         );
-        lines.push(("Seen again", text, Tone::Plain));
+        lines.push(("Copies", text, Tone::Plain));
     }
     if totals.samples > 0 {
         let text = format!("{}, each counted as one here", count(totals.samples));
@@ -180,7 +180,7 @@ fn totals(context: &ViewContext<'_>) -> Vec<(&'static str, String, Tone)> {
         (
             "Unreadable",
             format!(
-                "{} cut short, {} undecodable, {} of them notifications",
+                "{} truncated, {} undecodable, {} of them malformed notifications",
                 count(totals.cut),
                 count(totals.undecodable),
                 count(totals.malformed)

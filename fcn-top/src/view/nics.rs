@@ -129,7 +129,7 @@ impl View for Nics {
         };
         let areas = parted(canvas.area, panel);
         if panel > 0 {
-            let title = " Told, and what the NIC made of it ";
+            let title = " Notifications, and the NIC's reaction ";
             let area = headed(title, areas[1], canvas.frame, context);
             canvas.frame.render_widget(Paragraph::new(text), area);
         }
@@ -137,7 +137,7 @@ impl View for Nics {
             let nothing = match (&missing, self.opened) {
                 (Some(why), _) => why,
                 (None, true) => "No process has a queue pair.",
-                (None, false) => "No counter was read yet.",
+                (None, false) => "No counter has been read yet.",
             };
             say(nothing, areas[0], canvas.frame, context);
         } else if self.opened {
@@ -166,9 +166,9 @@ impl View for Nics {
     }
 
     fn about(&self) -> &'static str {
-        "What the drivers of this host's RDMA devices count, under the names that they give, and what was seen of the same on \
-         the interface, both since it is watched. Grey is what is of no known meaning, or vanished. Below, what each port was told, and \
-         what its NIC made of that. Enter shows the queue pairs, whose they are, and how often each was told."
+        "Counters of this host's RDMA devices, under their drivers' names, and how many of the same were captured on \
+         the interface, both since the first reading. Grey: unknown meaning, or vanished. Below, the notifications of each port, and \
+         its NIC's reaction. Enter shows the queue pairs, their owners, and how often each was notified."
     }
 
     fn keys(&self) -> &'static [(&'static str, &'static str)] {

@@ -239,12 +239,12 @@ impl Overlay {
             OverlayKind::Columns(picker) if picker.sorts => (
                 " Sort by ".to_owned(),
                 picker.text(context),
-                "Enter sorts, again reverses · Esc leaves",
+                "Enter sorts, again reverses · Esc cancels",
             ),
             OverlayKind::Columns(picker) => (
                 " Columns ".to_owned(),
                 picker.text(context),
-                "Space ticks · K J move · d usual ones · Enter takes · Esc leaves",
+                "Space toggles · K J move · d default · Enter applies · Esc cancels",
             ),
         };
         self.lines = text.height();

@@ -33,7 +33,7 @@ impl Entry for HopRecord {
             ("queue", 2, "last queue"),
             ("queue_max", 3, "deepest queue"),
             ("delay", 4, "transit"),
-            ("between", 5, "from the one before"),
+            ("between", 5, "from previous"),
             ("delay_max", 6, "most transit"),
             ("queue_mean", 7, "mean queue"),
             ("ingress", 8, "In"),
@@ -191,8 +191,8 @@ impl View for Paths {
     }
 
     fn about(&self) -> &'static str {
-        "What IOAM traces tell of the paths, node by node: solid is the queue in the last trace, shaded the deepest one. Below, \
-         the path of the chosen line from left to right, with the time from each node to the next; the deepest queue of the \
+        "Paths from IOAM traces, node by node: solid is the queue in the last trace, shaded the deepest one. Below, \
+         the path of the selected line from left to right, with the time from each node to the next; the deepest queue of the \
          path stands out."
     }
 }

@@ -74,7 +74,7 @@ impl Entry for PointRecord {
                 "queue_trend",
                 "queue_max",
                 10,
-                "The deepest queue that it told of, over the same time",
+                "The deepest queue it reported, over the same time",
             ),
             Extra::graph(
                 "level_trend",
@@ -213,10 +213,10 @@ fn draw_flows(point: &PointRecord, frame: &mut Frame<'_>, area: Rect, context: &
         let several = |(_, row): &(RowId, QpRecord)| row.notifiers > NOTIFIERS as u32;
         let why = match qps.len() {
             0..=ROWS if qps.iter().any(several) => {
-                format!("not known: rows tell their first {NOTIFIERS} notifiers apart")
+                format!("unknown: rows keep only their first {NOTIFIERS} notifiers")
             }
-            0..=ROWS => "none of them is kept".to_owned(),
-            _ => format!("none of them is among the {ROWS} notified most (Enter shows them)"),
+            0..=ROWS => "none is kept".to_owned(),
+            _ => format!("none is among the {ROWS} notified most (Enter shows them)"),
         };
         return frame.render_widget(fit::end(&why, area.width).into_owned(), area);
     }
@@ -323,7 +323,7 @@ fn draw_matrix(
     let about = match (until_now(context), senders.len()) {
         ("", shown) if shown < all => format!("{shown} of {all} senders"),
         (until_now, shown) if shown < all => format!("{shown}/{all}{until_now}"),
-        ("", _) if context.by_place => "at any one place".to_owned(),
+        ("", _) if context.by_place => "by capture point".to_owned(),
         ("", _) => "notifies".to_owned(),
         (until_now, _) => until_now.trim_start().to_owned(),
     };
@@ -389,7 +389,7 @@ impl View for Points {
                 .max(room / 3)
         };
         let areas = parted(canvas.area, panel);
-        let nothing = Some("Nobody has sent a congestion notification");
+        let nothing = Some("No notifier");
         let Some(point) = draw(table, &shown.points, nothing, canvas, areas, context) else {
             return;
         };
@@ -433,10 +433,10 @@ impl View for Points {
     }
 
     fn about(&self) -> &'static str {
-        "Who tells others to slow down: switches with Fast CNPs, proxy notifications and WAN FCNs; receivers with CNPs; how \
-         much, over the last minute, and how deep queues were. Acts as: by what it sends, which anybody can forge, and who made \
-         plain CNPs, as far as that is inferred. Below, the flows that the chosen one notified, whatever they made of it, and \
-         how often each has notified which sender, where there is room and no row is left out. Enter shows the flows in the table \
+        "Notifiers: switches with Fast CNPs, proxy notifications and WAN FCNs; receivers with CNPs; how \
+         much they notified, over the last minute, and how deep queues were. Acts as: the role by what it sends, which anyone can forge, \
+         and the inferred origin of plain CNPs. Below, the flows that the selected one notified, whatever their verdict, and \
+         how often each notifier has notified each sender, if there is room and no row is left out. Enter shows the flows in the table \
          of QPs."
     }
 

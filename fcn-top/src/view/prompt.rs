@@ -97,13 +97,13 @@ impl Prompt {
     /// Returns a hint, shown unless there is an error.
     const fn hint(&self) -> &'static str {
         match self.purpose {
-            Purpose::Filter { .. } if self.none => "No line passes this",
+            Purpose::Filter { .. } if self.none => "No line matches",
             Purpose::Filter { .. } => "Enter keeps · Esc restores · like: kind=cnp rate>100",
             Purpose::Export(_) => {
-                "Enter writes its notifications and its data, as far as kept · Esc leaves"
+                "Enter writes its notifications and data, as far as kept · Esc cancels"
             }
-            Purpose::Write(_) => "Enter writes the lines shown, with every column · Esc leaves",
-            Purpose::Picture => "Enter writes the screen as it is · Esc leaves",
+            Purpose::Write(_) => "Enter writes the lines shown, with every column · Esc cancels",
+            Purpose::Picture => "Enter writes the screen as it is · Esc cancels",
         }
     }
 
@@ -195,8 +195,8 @@ pub(super) fn foot(
     let mode: &[(&str, &str)] = match (context.history.mode(), context.history.has_earlier()) {
         (Mode::Live, true) => &[("p", "pause"), ("[", "back")],
         (Mode::Live, false) => &[("p", "pause")],
-        (Mode::Paused(_), true) => &[("p", "go on"), ("[", "back")],
-        (Mode::Paused(_), false) => &[("p", "go on")],
+        (Mode::Paused(_), true) => &[("p", "resume"), ("[", "back")],
+        (Mode::Paused(_), false) => &[("p", "resume")],
         (Mode::Frozen(_), true) => &[("[ ]", "back, forward"), ("p", "now")],
         (Mode::Frozen(_), false) => &[("]", "forward"), ("p", "now")],
     };

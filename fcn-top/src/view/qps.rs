@@ -106,13 +106,13 @@ impl Entry for Row {
                 "flow",
                 "sender",
                 60,
-                "The data sender that is to slow down, and whom it sends to; in brackets who was notified, where the sender is not known",
+                "The data sender asked to slow down, and its receiver; in brackets the notified host, if the sender is unknown",
             ),
             Extra::new(
                 "notified_by",
                 "notifier",
                 36,
-                "Who notifies, and who made plain CNPs, as far as that is inferred; of other kinds, as what it notifies, and by which kind. Without an address where that is the flow's receiver's",
+                "The notifier, and the inferred origin of plain CNPs; for other kinds, its role and the kind. Without an address if it is the flow's receiver's",
             ),
             Extra::graph("data_trend", "data_rate", 10, "Data over the same time"),
         ],
@@ -340,13 +340,14 @@ impl View for Qps {
     }
 
     fn about(&self) -> &'static str {
-        "Who is told to slow down, and does it: a line is one flow and one kind of notification. Notified: how \
-         often, over the last second; behind it the course of the last minute, each row on its own scale. Notified by: who made plain \
-         CNPs, receiver or imitation where they look like its other packets, network or receiver where that cannot be told; what others are is only by the kind of what they send. QP: the sender's own as it is, with \
-         ~ where the CM exchange or acknowledgements tell it, with → where only the receiver's is known, or a flow label. A \
-         sender in brackets is not known: it is who was told instead. Change: how much less data there is after \
-         notifications than at other times. Verdict: obeys, does not, unclear; with a number in brackets it rests on so few \
-         notifications; the line below the table says why. Dim: no \
+        "Notified senders, and whether they slow down: a line is one flow and one kind of notification. Notified: how \
+         often, over the last second, followed by a graph of the last minute, each row on its own scale. Notified by: the origin of plain \
+         CNPs; receiver or imitation if they look like its other packets, network or receiver if the origin is undecided; for other kinds, \
+         only by the kind. QP: the sender's own, with \
+         ~ if inferred from the CM exchange or acknowledgements; with → if only the receiver's is known; or a flow label. A \
+         sender in brackets is unknown: it is the notified host. Change: how much less data there is after \
+         notifications than at other times. Verdict: obeys, does not, unclear; with a number in brackets it rests on only that many \
+         notifications; the line below the table gives the reason. Dim: no \
          notification for ten seconds. Enter opens the flow."
     }
 

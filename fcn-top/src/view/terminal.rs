@@ -53,12 +53,12 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result {
     if !io::stdout().is_terminal() {
-        return Err(Failure::usage("standard output is no terminal")
+        return Err(Failure::usage("standard output is not a terminal")
             .and("the screen needs one; without it use --report, --json, --jsonl or --csv"));
     }
     if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
         return Err(
-            Failure::usage("the terminal cannot move its cursor (TERM=dumb)")
+            Failure::usage("the terminal cannot move the cursor (TERM=dumb)")
                 .and("the screen needs that; without it use --report, --json, --jsonl or --csv"),
         );
     }
@@ -69,8 +69,9 @@ pub fn run(
     let broken = screen.broken.load(Ordering::Relaxed);
     drop(screen);
     if broken {
-        return Err(Failure::failed("a part of the program broke")
-            .and("the message above says where; please report it"));
+        return Err(
+            Failure::failed("internal error").and("see the message above; please report it")
+        );
     }
     done.map_err(|error| unusable(&error))
 }
@@ -78,7 +79,7 @@ pub fn run(
 fn unusable(error: &io::Error) -> Failure {
     Failure::failed("cannot use the terminal")
         .and(error.to_string())
-        .and("without one use --report, --json, --jsonl or --csv")
+        .and("use --report, --json, --jsonl or --csv without one")
 }
 
 /// Switches the terminal to the screen.
@@ -299,7 +300,7 @@ impl Inputs {
             Ok(first) => first,
             Err(RecvTimeoutError::Timeout) => return Ok(false),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(io::Error::other("nothing can be read from it any more"));
+                return Err(io::Error::other("it can no longer be read"));
             }
         };
         for _ in 0..INPUTS {

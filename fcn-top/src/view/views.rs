@@ -125,15 +125,15 @@ pub(super) fn empty(nothing: Option<&str>, table: &Table, context: &ViewContext<
     let seen = counted(packets, "packet");
     match (nothing, context.ended.is_some(), packets) {
         _ if table.all > 0 && table.filters() => format!(
-            "The filter lets nothing of {} pass. Change it with /, or drop it with Esc.",
+            "The filter matches none of {}. Change it with /, or clear it with Esc.",
             counted(table.all as u64, "line")
         ),
-        (None, ..) => "There is no interface yet.".to_owned(),
-        (Some(what), true, 0) => format!("{what}: no packet came at all."),
+        (None, ..) => "No interface yet.".to_owned(),
+        (Some(what), true, 0) => format!("{what}: no packet was received."),
         (Some(what), true, _) => format!("{what} in {seen}."),
-        (Some(what), false, 0) => format!(
-            "{what} yet: no packet has come so far. Interfaces (6) tells where packets are waited for."
-        ),
+        (Some(what), false, 0) => {
+            format!("{what} yet: no packet received. Interfaces (6) lists the sources.")
+        }
         (Some(what), false, _) => format!("{what} yet in {seen}."),
     }
 }

@@ -199,7 +199,7 @@ fn a_filter_applies_while_typed() {
     // Half a word matches nothing: the table stays, with a message.
     typed(&mut app, " rate_1");
     assert_eq!(lines(&mut app).len(), 8);
-    let none = "No line passes this · shown: kind=cnp r\n";
+    let none = "No line matches · shown: kind=cnp r\n";
     let pic = seen(&mut app);
     assert!(pic.contains(none), "{pic}");
     for _ in 0..7 {
@@ -432,7 +432,7 @@ fn a_missing_earlier_moment_is_reported() {
         typed(&mut app, key);
         let said = seen(&mut app);
         assert!(
-            said.contains("no earlier moment is kept; of a capture"),
+            said.contains("no earlier moment is kept; a capture"),
             "{said}"
         );
         press(&mut app, KeyCode::Esc);
@@ -520,7 +520,7 @@ fn exports_ask_for_a_name_and_report_the_result() {
     let formatter = Formatter::default();
     let mut app = busy(&formatter);
     typed(&mut app, "2x");
-    assert!(seen(&mut app).contains("choose a row"));
+    assert!(seen(&mut app).contains("select a row"));
     // The first is explained without a selection.
     typed(&mut app, "1x");
     app.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
@@ -542,7 +542,7 @@ fn exports_ask_for_a_name_and_report_the_result() {
     );
     assert!(seen(&mut app).contains("cannot write: q.pcapng:\u{fffd}[2J full"));
     app.exported(Path::new("q.pcapng"), Ok((5, 7_000)));
-    let message = "5 packets written to q.pcapng; 7,000 older ones of all rows had left (--keep)";
+    let message = "5 packets written to q.pcapng; 7,000 older ones of all rows evicted (--keep)";
     assert!(seen(&mut app).contains(message));
     for (key, format) in [("J", Format::Json), ("V", Format::Csv), ("v", Format::Csv)] {
         typed(&mut app, "/cnp rate>400");
@@ -930,7 +930,7 @@ fn samples_have_no_time_series() {
             "{seen}"
         );
         assert!(seen.contains(", ~612,345 packets, CE"), "{seen}");
-        for part in ["most 0", "CE marks", "none of this flow", ": data"] {
+        for part in ["most 0", "CE marks", "no data of this flow", ": data"] {
             assert!(!seen.contains(part), "{part}: {seen}");
         }
     }
@@ -1081,12 +1081,12 @@ fn a_matrix_of_some_rows_is_not_shown() {
         typed(&mut app, "2");
         let details = sample::details(&app.wanted_details(), START + 20 * SECOND);
         let seen = seen_with(&mut app, &details);
-        assert_eq!(seen.contains("at any one place"), shown, "{seen}");
+        assert_eq!(seen.contains("by capture point"), shown, "{seen}");
         // Its flows may be kept even if none is among those examined.
         let seen = seen_with(&mut app, &Details::default());
-        let none = "none of them is among the 256 notified most (Enter shows them)";
+        let none = "none is among the 256 notified most (Enter shows them)";
         assert_eq!(seen.contains(none), !shown, "{seen}");
-        assert_eq!(seen.contains("none of them is kept"), shown, "{seen}");
+        assert_eq!(seen.contains("none is kept"), shown, "{seen}");
     }
 }
 
@@ -1119,7 +1119,7 @@ fn a_matrix_counts_packets_of_several_capture_points_once() {
     let seen = seen_with(&mut app, &details);
     let heading = seen
         .lines()
-        .position(|line| line.contains("at any one place"));
+        .position(|line| line.contains("by capture point"));
     let below = seen.lines().skip(heading.expect(&seen) + 1);
     let counts: Vec<_> = below
         .map(|line| line.trim_end().rsplit("  ").next())
@@ -1167,7 +1167,7 @@ fn the_flow_is_the_first_row_without_a_selection() {
     typed(&mut app, "3");
     let seen = seen(&mut app);
     assert!(
-        seen.contains("The filter lets nothing of 13 lines pass"),
+        seen.contains("The filter matches none of 13 lines"),
         "{seen}"
     );
 }
@@ -1343,7 +1343,7 @@ fn notes_are_not_counted_as_problems() {
 #[test]
 fn without_violations_the_number_of_checked_rules_is_shown() {
     let formatter = Formatter::default();
-    let checked = "checked: 70 of 78 rules; not all: give --able, give --trust";
+    let checked = "checked: 70 of 78 rules; not all: set --able, set --trust";
     let options = Options {
         view: Tab::Events,
         checked: checked.to_owned(),
@@ -1356,7 +1356,7 @@ fn without_violations_the_number_of_checked_rules_is_shown() {
     app.update(tables);
     let narrow = text(&picture(&mut app, 80, 24));
     let narrow: Vec<&str> = narrow.split_whitespace().collect();
-    let all = format!("Nothing worth telling ({checked}) yet in 5 packets.");
+    let all = format!("No findings or events ({checked}) yet in 5 packets.");
     assert!(narrow.join(" ").contains(&all), "{narrow:?}");
     // With findings as well: there might be more.
     app.update(incast(21));
@@ -1640,7 +1640,7 @@ fn unknown_notifiers_are_not_reported_as_none() {
     };
     assert!(point(0).unwrap().contains(" ? "), "{points}");
     assert!(point(2).unwrap().ends_with("  ?"), "{points}");
-    let why = "not known: rows tell their first 4 notifiers apart";
+    let why = "unknown: rows keep only their first 4 notifiers";
     assert!(points.contains(why), "{points}");
 }
 
@@ -1791,7 +1791,7 @@ fn evicted_notifiers_are_reported_beside_those_kept() {
     app.update(tables);
     typed(&mut app, "2");
     let seen = seen(&mut app);
-    assert!(seen.contains("  90,625 more had to go "), "{seen}");
+    assert!(seen.contains("  90,625 more evicted "), "{seen}");
 }
 
 #[test]

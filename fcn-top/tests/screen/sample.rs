@@ -133,7 +133,7 @@ fn nics(second: u64) -> Nics {
             (
                 "mlx5_0 port 1".to_owned(),
                 format!(
-                    "told {told} times by CNPs; the NIC handled {}, ignored 17",
+                    "notified by {told} CNPs; the NIC handled {}, ignored 17",
                     told / 3
                 ),
             ),

@@ -24,16 +24,18 @@ pub enum ErrorKind {
     #[error("cannot write it: {0}{advice}", advice = advice(_0))]
     Write(io::Error),
     /// The finished file could not be renamed to its final name; it does not exist.
-    #[error("cannot give the finished file its name: {0}{advice}", advice = advice(_0))]
+    #[error("cannot rename the finished file: {0}{advice}", advice = advice(_0))]
     Rename(io::Error),
     /// The path does not name a file.
-    #[error("this names no file; name one, in a folder that exists")]
+    #[error("not a file name; specify a file in an existing folder")]
     NoFileName,
     /// A text of the file or of an interface cannot be written, for this reason.
     #[error("cannot describe the file or an interface: {0}")]
     Text(String),
     /// A packet refers to an interface that the file does not have.
-    #[error("a packet of interface {number}, but the file has {count} (numbered from 0)")]
+    #[error(
+        "a packet of interface {number}, but the file has {count} interfaces (numbered from 0)"
+    )]
     Interface {
         /// Number of the interface requested.
         number: u32,
@@ -48,7 +50,7 @@ pub enum ErrorKind {
     },
     /// A packet is longer than its stated length on the wire.
     #[error(
-        "a packet of {len} octets that is said to have had {wire_len} on the wire; it must be {len} or more"
+        "a packet of {len} octets with a length of {wire_len} on the wire; that must be at least {len}"
     )]
     WireLen {
         /// Length of the packet, in octets.
@@ -96,21 +98,21 @@ impl Error {
 fn advice(e: &io::Error) -> &'static str {
     match e.kind() {
         io::ErrorKind::StorageFull => {
-            "; free some space, or write to another file system, or fewer packets or octets of each"
+            "; free some space, write to another file system, or write fewer packets or fewer octets of each"
         }
         io::ErrorKind::QuotaExceeded => {
             "; your quota is used up: free some space or write elsewhere"
         }
         io::ErrorKind::FileTooLarge => "; raise the limit (ulimit -f), or write fewer packets",
         io::ErrorKind::NotFound => "; create its folder first",
-        io::ErrorKind::NotADirectory => "; a part of the path is a file, not a folder",
+        io::ErrorKind::NotADirectory => "; part of the path is a file, not a folder",
         io::ErrorKind::PermissionDenied => {
-            "; the folder must be writable for you: write to another one, or change its permissions"
+            "; you need write permission for the folder: use another one, or change its permissions"
         }
         io::ErrorKind::ReadOnlyFilesystem => "; write to another file system",
-        io::ErrorKind::IsADirectory => "; name a file in that folder",
+        io::ErrorKind::IsADirectory => "; specify a file in that folder",
         io::ErrorKind::InvalidFilename => "; choose a shorter name",
-        io::ErrorKind::BrokenPipe => "; the program that reads it has ended",
+        io::ErrorKind::BrokenPipe => "; the program reading it has ended",
         _ => "",
     }
 }

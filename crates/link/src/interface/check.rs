@@ -96,8 +96,8 @@ impl RefusalKind {
             Self::DefaultRoute(routes) => {
                 let routes: Vec<_> = routes.iter().map(ToString::to_string).collect();
                 format!(
-                    "will not send on an interface with a default route ({}): its traffic, and the networks beyond, would \
-                     suffer; choose an interface of a test network, or insist with --allow-default-route",
+                    "refusing to send on an interface with a default route ({}): its traffic, and the networks \
+                     beyond it, would suffer; use an interface of a test network, or --allow-default-route",
                     routes.join(", ")
                 )
             }
@@ -110,17 +110,17 @@ impl RefusalKind {
                     Some("bridge" | "bond" | "team") => "none of its ports is up; set one up",
                     _ if *lower_down => "the interface below it is down; set that up",
                     Some("tun") => "no program is at its other end; start one",
-                    _ => "plug in the cable, and make sure that the other side is up",
+                    _ => "plug in the cable, and make sure the other side is up",
                 };
                 format!("no carrier: {why}")
             }
-            Self::NotEthernet => "it does not carry Ethernet frames; choose one that does".to_owned(),
+            Self::NotEthernet => "it does not carry Ethernet frames; use one that does".to_owned(),
             Self::Gone => {
-                "it is gone: deleted, unplugged, renamed or moved to another namespace (ip link shows what there is)"
+                "it is gone: deleted, unplugged, renamed or moved to another namespace (ip link lists interfaces)"
                     .to_owned()
             }
             Self::Unknown(e) => format!(
-                "cannot tell whether it has a default route: {e}; --allow-default-route skips this check"
+                "cannot determine whether it has a default route: {e}; --allow-default-route skips this check"
             ),
         }
     }

@@ -20,7 +20,7 @@ pub struct InterfaceError {
 #[non_exhaustive]
 pub enum InterfaceErrorKind {
     /// There is no such interface.
-    #[error("there is no such interface{}", others(known, near.as_deref()))]
+    #[error("no such interface{}", others(known, near.as_deref()))]
     Missing {
         /// The interfaces that exist.
         known: Vec<String>,
@@ -39,7 +39,7 @@ pub enum InterfaceErrorKind {
         error: io::Error,
     },
     /// The kernel's answer cannot be parsed.
-    #[error("what the kernel says about its {what} (rtnetlink) cannot be understood: {reason}")]
+    #[error("cannot parse the kernel's answer about its {what} (rtnetlink): {reason}")]
     Reply {
         /// Subject of the query.
         what: &'static str,
@@ -101,7 +101,7 @@ impl InterfaceError {
 fn others(known: &[String], near: Option<&str>) -> String {
     let meant = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
     if known.is_empty() {
-        return meant + "; this network namespace has none at all";
+        return meant + "; this network namespace has no interfaces";
     }
     let joint = if near.is_some() { " There" } else { "; there" };
     let listed = known.get(..LISTED).unwrap_or(known).join(", ");
@@ -143,14 +143,14 @@ mod tests {
         let e = InterfaceError::missing("eht0", names(&["lo", "eth0"]));
         assert_eq!(
             e.to_string(),
-            "eht0: there is no such interface; did you mean eth0? There are: lo, eth0"
+            "eht0: no such interface; did you mean eth0? There are: lo, eth0"
         );
         let e = InterfaceError::missing("ETH", names(&["lo", "eth0"]));
         assert!(e.to_string().contains("did you mean eth0?"), "{e}");
         let e = InterfaceError::missing("wlan", names(&["lo", "eth0"]));
         assert_eq!(
             e.to_string(),
-            "wlan: there is no such interface; there are: lo, eth0"
+            "wlan: no such interface; there are: lo, eth0"
         );
         let many: Vec<_> = (0..30).map(|n| format!("tap-{n}")).collect();
         let e = InterfaceError::missing("x", many).to_string();

@@ -190,7 +190,7 @@ impl Route {
         }
         match object {
             Some(id) if route.hops.is_empty() => Err(DecodeError::from(format!(
-                "a default route uses next hop object {id}, whose interface is not shown \
+                "a default route uses next hop object {id}, whose interface is unknown \
                  (ip nexthop show id {id}; sysctl net.ipv4.nexthop_compat_mode=1 resolves it)"
             ))),
             _ => Ok(Some(route)),

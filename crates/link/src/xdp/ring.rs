@@ -51,7 +51,7 @@ impl<T: Entry> Ring<T> {
                 .is_none_or(|end| end > memory.len())
                 || !offset.is_multiple_of(4)
             {
-                return Err(io::Error::other("the kernel gives an impossible ring"));
+                return Err(io::Error::other("the kernel returned an invalid ring"));
             }
             // SAFETY: within the mapping, as was just checked.
             Ok(unsafe { memory.start().add(offset) })
@@ -64,7 +64,7 @@ impl<T: Entry> Ring<T> {
         let flags = within(flags, 4)?.cast_const().cast();
         let entries = within(offsets.desc, size as usize * size_of::<T>())?;
         if !entries.addr().is_multiple_of(align_of::<T>()) || !size.is_power_of_two() {
-            return Err(io::Error::other("the kernel gives an impossible ring"));
+            return Err(io::Error::other("the kernel returned an invalid ring"));
         }
         Ok(Self {
             _memory: memory,

@@ -52,7 +52,7 @@ pub(super) enum Step {
     Memory { octets: usize },
     #[error("cannot share {octets} octets of memory with the kernel")]
     Register { octets: usize },
-    #[error("cannot set the rings up")]
+    #[error("cannot set up the rings")]
     Rings,
     #[error("cannot bind an AF_XDP socket{}", if *zero_copy { " for zero copy" } else { "" })]
     Bind { zero_copy: bool, frags: bool },
@@ -60,7 +60,7 @@ pub(super) enum Step {
     LoadProgram,
     #[error("cannot attach the XDP program")]
     AttachProgram,
-    #[error("cannot enter the socket into the XDP program's map")]
+    #[error("cannot add the socket to the XDP program's map")]
     SocketMap,
 }
 
@@ -85,7 +85,7 @@ impl XdpError {
             return self.to_string();
         };
         match self.error.raw_os_error() {
-            Some(libc::EOPNOTSUPP) => "zero copy: the driver has none".to_owned(),
+            Some(libc::EOPNOTSUPP) => "zero copy: unsupported by the driver".to_owned(),
             _ => format!("zero copy: {}", self.error),
         }
     }
@@ -96,20 +96,20 @@ impl XdpError {
             (Step::Socket, Some(libc::EAFNOSUPPORT)) => {
                 "; this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); use the AF_PACKET backend"
             }
-            (Step::Socket, Some(libc::EPERM)) => "; this takes CAP_NET_RAW",
+            (Step::Socket, Some(libc::EPERM)) => "; this needs CAP_NET_RAW",
             (Step::LoadProgram | Step::AttachProgram | Step::SocketMap, Some(libc::EPERM)) => {
-                "; this takes CAP_BPF and CAP_NET_ADMIN"
+                "; this needs CAP_BPF and CAP_NET_ADMIN"
             }
             (Step::Register { .. }, Some(libc::ENOBUFS | libc::ENOMEM | libc::EPERM)) => {
                 "; raise the limit of locked memory (ulimit -l), or give the program CAP_IPC_LOCK"
             }
             (Step::Bind { .. }, Some(libc::EBUSY)) => {
-                "; another program has an AF_XDP socket on this queue (ss --xdp); end it, or choose another queue"
+                "; another program has an AF_XDP socket on this queue (ss --xdp); stop it, or choose another queue"
             }
             (Step::Bind { frags: true, .. }, Some(libc::EINVAL)) => {
-                "; frames of more than one chunk take Linux 6.6; use the AF_PACKET backend, or a smaller MTU"
+                "; frames of more than one chunk need Linux 6.6; use the AF_PACKET backend, or a smaller MTU"
             }
-            (Step::Bind { .. }, Some(libc::EINVAL)) => "; is there such a queue? (ethtool -l)",
+            (Step::Bind { .. }, Some(libc::EINVAL)) => "; does that queue exist? (ethtool -l)",
             (Step::Bind { .. }, Some(libc::ENETDOWN)) => "; bring it up (ip link set up)",
             (Step::AttachProgram, Some(libc::EBUSY | libc::EEXIST)) => {
                 "; another XDP program is attached; remove it (ip link set dev IF xdp off), or use the AF_PACKET backend"

@@ -78,7 +78,7 @@ impl XdpTransmit {
         let mut why_not_better = Vec::new();
         let (mut socket, attached) = match copy_mode {
             CopyMode::Always => {
-                why_not_better.push("zero copy: not wanted".to_owned());
+                why_not_better.push("zero copy: not requested".to_owned());
                 (copies()?, None)
             }
             CopyMode::Never | CopyMode::Best => {

@@ -40,12 +40,11 @@ use crate::sender_qps::SenderQps;
 use fcn_observe::data::{DataPacket, Ecn, FlowKey};
 use fcn_observe::time::Time;
 use fcn_wire::ip::is_node_address;
+use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::proxy_cn::FiveTuple;
 use fcn_wire::{Frame, Profile};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// IP protocol number of UDP.
-const UDP: u8 = 17;
 /// Number of values of the caller's dice.
 const DICE: f64 = (u32::MAX as f64) + 1.0;
 
@@ -224,7 +223,7 @@ impl CongestionPoint {
             let tuple = FiveTuple {
                 source: packet.source,
                 destination: packet.destination,
-                protocol: UDP,
+                protocol: next_header::UDP,
                 source_port: packet.source_port,
                 destination_port: packet.destination_port,
             };

@@ -57,7 +57,7 @@ pub enum Evidence {
     /// Less data after notifications than at other times.
     Slower(Less),
     /// Less data while it was notified than without notifications.
-    #[display("at least {} less data while it was notified than while it was left alone, before the first notification or long after one", Percent(*less))]
+    #[display("at least {} less data while notified than without notifications, before the first one or long after one", Percent(*less))]
     SlowerThanQuiet {
         /// Minimum reduction: two standard errors from the mean.
         less: f32,
@@ -69,7 +69,7 @@ pub enum Evidence {
         after: u32,
     },
     /// No less data after notifications than around them.
-    #[display("as much data after notifications as around that; more than {} less can be excluded{}", Percent(*most), unless_held(*alone))]
+    #[display("as much data after notifications as around them; a drop of more than {} can be excluded{}", Percent(*most), unless_held(*alone))]
     Steady {
         /// Largest reduction that cannot be excluded.
         most: f32,
@@ -78,36 +78,34 @@ pub enum Evidence {
         alone: bool,
     },
     /// No less data while it was notified than without notifications.
-    #[display("as much data while it was notified as without notifications; more than {} less can be excluded", Percent(*most))]
+    #[display("as much data while notified as without notifications; a drop of more than {} can be excluded", Percent(*most))]
     SteadySinceQuiet {
         /// Largest reduction that cannot be excluded.
         most: f32,
     },
     /// No data lies between one notification and the next.
     #[default]
-    #[display(
-        "by their time stamps, no notification has data of the flow between it and the next one"
-    )]
+    #[display("by time stamps, no data of the flow falls between a notification and the next")]
     NoData,
     /// The flow of the notifications was identified too late.
-    #[display("which flow the notifications are about was known only behind them")]
+    #[display("the flow of the notifications was identified only after them")]
     KnownLate,
     /// Too few notifications or packets.
     #[display("too few notifications or data packets")]
     TooFew,
     /// Only samples of its packets were captured.
-    #[display("only samples were seen, which do not tell when data follows notifications")]
+    #[display("only samples were captured, which do not show when data follows notifications")]
     Sampled,
     /// Several QPs may send datagrams to one.
-    #[display("datagrams, which several QPs may send to this one")]
+    #[display("datagrams: several QPs may send to this one")]
     Datagrams,
     /// It was notified all the time: it may have been held at a lower rate.
     #[display(
-        "too little data between one notification and the next, or too late after it, to see an answer"
+        "too little data between one notification and the next, or too late after it, to show a response"
     )]
     NeverQuiet,
     /// Less data after notifications, but no more than chance explains.
-    #[display("{} less data after notifications, where chance explains {}", Percent(*less), Percent(*chance))]
+    #[display("{} less data after notifications, but chance explains {}", Percent(*less), Percent(*chance))]
     Varies {
         /// The reduction.
         less: f32,
@@ -115,7 +113,7 @@ pub enum Evidence {
         chance: f32,
     },
     /// Less data after notifications, or while notified, which need not be a response.
-    #[display("{} less data {}, which need not be an answer", Percent(*less), fewer(*within))]
+    #[display("{} less data {}, which may not be a response", Percent(*less), fewer(*within))]
     Fewer {
         /// The reduction.
         less: f32,
@@ -127,36 +125,36 @@ pub enum Evidence {
     #[display("its rate varies too much around notifications")]
     Unsteady,
     /// The entropy changed, but not clearly in response to notifications.
-    #[display("it took another path, but not plainly in answer to notifications")]
+    #[display("it took another path, but not clearly in response to notifications")]
     MayTurn,
     /// Time stamps are too coarse for the time between notifications.
-    #[display("time stamps are too coarse for the time between notifications")]
+    #[display("time stamps are too coarse for the interval between notifications")]
     Coarse,
     /// Packets have several capture points, and the time stamps of one are too coarse compared with
     /// those of another.
-    #[display("packets were seen at several places, and time stamps at one of them are of {}", Span(*unit))]
+    #[display("packets were captured at several points, and time stamps of one have a resolution of {}", Span(*unit))]
     CoarseAt {
         /// Unit of the coarsest time stamps, in nanoseconds.
         unit: u64,
     },
     /// Packets have several capture points, whose clocks differ.
-    #[display("seen at several places, whose clocks are apart, or which are far from each other")]
+    #[display("captured at several points, whose clocks differ or which are far apart")]
     ClocksApart,
     /// Retransmissions among copies: the retransmissions of the sender are unknown.
     #[display(
-        "its data was captured more than once, and some of it was sent again: which is which cannot be told"
+        "its data was captured more than once and partly retransmitted: copies and retransmissions cannot be distinguished"
     )]
     ResentCopies,
     /// Time stamps of its data go back.
-    #[display("time stamps of its data go back, and do not tell when it came")]
+    #[display("time stamps of its data go backwards and do not show when it arrived")]
     OutOfOrder,
     /// It paused after notifications, which may be due to a lack of data to send.
-    #[display("pauses after notifications, which may be the end of what there was to send")]
+    #[display("pauses after notifications, perhaps because there was no more data to send")]
     Pauses,
     /// No less data after notifications, or while notified, but captured after a queue that marks
     /// it.
     #[display(
-        "as much data as at other times, but marked CE before it came here: behind a queue it does not show what the sender does"
+        "as much data as at other times, but marked CE before the capture point: after a queue, data does not show what the sender does"
     )]
     BehindQueue,
     /// Slower after notifications than the flow's own past predicts.
@@ -166,13 +164,13 @@ pub enum Evidence {
     #[display("{_0} ({:.1} σ), and less by time as well", _0.errors)]
     SlowerByBoth(Slower),
     /// Slower while notified than before the first notification.
-    #[display("{} less data while it was notified than before the first notification, and less after notifications than later", Percent(*less))]
+    #[display("{} less data while notified than before the first notification, and less after notifications than later", Percent(*less))]
     SlowerThanBefore {
         /// The reduction.
         less: f32,
     },
     /// No slower after notifications than at other times, and steady.
-    #[display("as much data after notifications as at other times, at a steady rate; more than {} less can be excluded{}", Percent(*most), unless_held(*alone))]
+    #[display("as much data after notifications as at other times, at a steady rate; a drop of more than {} can be excluded{}", Percent(*most), unless_held(*alone))]
     SteadyPace {
         /// Largest reduction that cannot be excluded.
         most: f32,
@@ -184,32 +182,34 @@ pub enum Evidence {
     Hint(Slower),
     /// Slower after notifications, but captured after the queue, where other traffic may be the
     /// cause.
-    #[display("{_0} ({:.1} σ), but it was seen after the queue that marks it: others may take so much of the line", _0.errors)]
+    #[display("{_0} ({:.1} σ), but captured after the queue that marks it: other traffic may take that much of the link", _0.errors)]
     AfterQueue(Slower),
     /// Slower after notifications, but the data responds to RDMA READs, which come more slowly while
     /// the queue is long.
-    #[display("{_0} ({:.1} σ), but these are responses to READs, which are asked for more slowly while the queue is long", _0.errors)]
+    #[display("{_0} ({:.1} σ), but these are READ responses, which are requested more slowly while the queue is long", _0.errors)]
     ReadResponses(Slower),
     /// Slower while notified than before, but not particularly after notifications.
-    #[display("less data while it was notified than before, but no more so after notifications")]
+    #[display("less data while notified than before, but not specifically after notifications")]
     SlowedDown,
     /// The rate varies by itself at the time scale of notifications.
-    #[display("its rate swings by {} whenever it is notified, which may be late answers", Percent(*swing))]
+    #[display("its rate swings by {} whenever it is notified; these may be late responses", Percent(*swing))]
     Swings {
         /// Standard deviation.
         swing: f32,
     },
     /// Chance explains a reduction by a fifth.
-    #[display("its rate varies from notification to notification: chance alone explains {} less", Percent(*chance))]
+    #[display("its rate varies from notification to notification: chance alone explains a drop of {}", Percent(*chance))]
     Chance {
         /// Reduction that chance explains.
         chance: f32,
     },
     /// The answer was another one a few notifications ago.
-    #[display("what its last notifications show is too recent to hold")]
+    #[display("too recent: the result was different a few notifications ago")]
     Recent,
     /// Less data after notifications by time, but as much by gaps.
-    #[display("less data after notifications by time, but no longer gaps between its packets")]
+    #[display(
+        "less data after notifications by time, but the gaps between its packets are not longer"
+    )]
     Contradictory,
     /// Less data after notifications, which is no answer for that reason.
     #[display("{_0}, {_1}")]
@@ -220,29 +220,29 @@ pub enum Evidence {
 #[derive(Clone, Copy, Debug, Display, PartialEq, Eq)]
 pub enum Doubt {
     /// There was more data before: the rate falls back from a rise.
-    #[display("but more before that: falling back from a rise is no answer")]
+    #[display("but more before that: a fall after a rise is not a response")]
     FallsBack,
     /// It comes some time after the notification, and the rate is not steady without notifications.
-    #[display("but no steady rate without them: it may swing by itself")]
+    #[display("but its rate is not steady without them: it may swing by itself")]
     MaySwing,
     /// It is shorter than the gap between packets, or between bursts.
-    #[display("which is shorter than from packet or burst to the next: too few to tell")]
+    #[display("which is shorter than the gap between packets or bursts: too few to tell")]
     Short,
     /// It is too small to be distinguished from the effect of a full queue on any sender.
-    #[display("too little for an answer")]
+    #[display("too little for a response")]
     TooLittle,
     /// The window contains hardly any packets.
-    #[display("with hardly a packet there: too few to tell")]
+    #[display("with hardly any packets there: too few to tell")]
     Sparse,
     /// It follows a time with as much data as before, or is small compared with the spread of
     /// single notifications.
-    #[display("but not at once or not after most of them: no plain answer")]
+    #[display("but not at once or not after most of them: not a clear response")]
     NotPlain,
     /// It consists mostly of outlying gaps.
-    #[display("mostly in gaps, in which there may have been nothing to send")]
+    #[display("mostly in gaps, when there may have been nothing to send")]
     Idle,
     /// The flow was even slower without notifications.
-    #[display("but less still without notifications")]
+    #[display("but even less without notifications")]
     SlowerWithout,
 }
 
@@ -355,10 +355,10 @@ pub enum Advice {
     #[display("about {_0} more notifications")]
     Notifications(u32),
     /// A capture before the queue.
-    #[display("a capture at the sender's side")]
+    #[display("a capture at the sender")]
     AtSender,
     /// A capture that shows the flow without notifications.
-    #[display("a capture that begins before the first notification")]
+    #[display("a capture that starts before the first notification")]
     FromBefore,
     /// Time stamps of a finer clock.
     #[display("finer time stamps")]
@@ -414,7 +414,7 @@ impl fmt::Display for Less {
         match self.than {
             Some(than) if (1..BINS as u8 - 1).contains(&than.0) => write!(f, "{than} after"),
             Some(than) => write!(f, "{than}"),
-            None => write!(f, "around that"),
+            None => write!(f, "around that window"),
         }?;
         f.write_str(if self.pauses {
             ", leaving out pauses"
@@ -426,7 +426,7 @@ impl fmt::Display for Less {
 
 fn no_answer(slower: Slower) -> &'static str {
     match slower.errors > 4.0 {
-        true => "is too little for an answer",
+        true => "is too little for a response",
         false => "may be chance",
     }
 }
@@ -449,7 +449,7 @@ fn unless_held(alone: bool) -> &'static str {
 fn fewer(within: Option<Window>) -> String {
     match within.map(|Window(last)| bounds(last.into())) {
         Some((_, to)) => format!("within {} of notifications than later", Span(to)),
-        None => "while it was notified than while it was left alone".to_owned(),
+        None => "while notified than without notifications".to_owned(),
     }
 }
 

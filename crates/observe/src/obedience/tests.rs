@@ -210,7 +210,7 @@ fn evidence_is_displayed_as_a_sentence() {
     for (evidence, text) in [
         (
             less(0.415, middle, None),
-            "at least 42 % less data 16 µs to 66 µs after notifications than around that",
+            "at least 42 % less data 16 µs to 66 µs after notifications than around that window",
         ),
         (
             less(0.031, early, Some(late)),

@@ -218,7 +218,7 @@ fn any_fragment_may_have_the_flag() {
     assert_eq!(broken(&[own(), isis(L1, 2, &neither)]), [1, 1]);
     // A later fragment is unknown: the rule says so.
     assert_eq!(broken(&[own(), without(), with(), without()]), [1]);
-    assert!(Rule::PncNotKept.info().text.contains("not seen yet"));
+    assert!(Rule::PncNotKept.info().text.contains("not captured yet"));
     // Of several different statements, the one passed on is unknown.
     let plain = || fragment(L2, 1, 1, &[(PROXY, PLAIN)]);
     assert_eq!(broken(&[own(), plain(), without()]), []);

@@ -47,7 +47,7 @@ impl Page {
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <meta name=\"referrer\" content=\"no-referrer\">\n\
              <title>{}</title>\n<style>{style}</style>\n</head>\n<body>\n\
-             <noscript><p>This page draws itself from the data in it, which takes JavaScript; it loads nothing.</p></noscript>\n\
+             <noscript><p>This page needs JavaScript to draw the data in it; it loads nothing.</p></noscript>\n\
              <main id=\"page\"></main>\n<script type=\"application/json\" id=\"data\">",
             source(&style),
             self.title

@@ -131,7 +131,7 @@ pub fn conclude(
     match &report.ended {
         Ended::LinkFailed(why) => Err(Failure::failed(why.clone())),
         Ended::Interrupted => Err(Failure::interrupted(format!(
-            "sent until then: {}",
+            "sent so far: {}",
             counted(report.sent(), "packet")
         ))),
         Ended::Done | Ended::TimeUp if report.sent() == 0 => {
@@ -148,7 +148,7 @@ pub fn conclude(
 pub fn nothing_sampled() -> Failure {
     Failure::failed("no packet was sampled")
         .and("--mirror sflow")
-        .and("sample one in fewer, or play for longer")
+        .and("sample more often, or play for longer")
 }
 
 fn as_value(report: &Report, more: Vec<Value>) -> Result<Value> {
@@ -188,8 +188,8 @@ fn as_text(report: &Report, lines: &[(&str, String)]) -> String {
         let _ = writeln!(text, "{name:<10} {what}");
     };
     let ended = match &report.ended {
-        Ended::Done if report.due_seconds.is_some() => "all was written".to_owned(),
-        Ended::Done => "all was sent".to_owned(),
+        Ended::Done if report.due_seconds.is_some() => "everything was written".to_owned(),
+        Ended::Done => "everything was sent".to_owned(),
         Ended::TimeUp => "the time was up".to_owned(),
         Ended::Interrupted => "interrupted".to_owned(),
         Ended::LinkFailed(why) => why.clone(),
@@ -233,16 +233,13 @@ fn as_text(report: &Report, lines: &[(&str, String)]) -> String {
     if timing.frames() > 0 {
         line(
             "timing",
-            format!("{} (handed over against due)", timing.error()),
+            format!("{} (handed over vs. due)", timing.error()),
         );
-        line(
-            "gaps",
-            format!("{} (gap against gap due)", timing.gap_error()),
-        );
+        line("gaps", format!("{} (gap vs. gap due)", timing.gap_error()));
         if timing.largest_batch() > 1 {
             line(
                 "bursts",
-                format!("{} packets at most", timing.largest_batch()),
+                format!("at most {} packets", timing.largest_batch()),
             );
         }
     }

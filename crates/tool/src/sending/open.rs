@@ -132,7 +132,7 @@ pub fn refuse_endless(options: &LinkOptions, instead: &str) -> Result {
                 && fs::metadata(path).map_or(true, |there| there.is_file()) =>
         {
             Err(Failure::usage("--forever")
-                .and("a file that is written at once would fill the disk")
+                .and("a file written without pacing would fill the disk")
                 .and(instead))
         }
         _ => Ok(()),
@@ -148,15 +148,15 @@ fn to_file(
     /// Default for the maximum length: a jumbo frame.
     const LONGEST: usize = 9_000 + HEADER;
     let Some(path) = &options.output else {
-        return Err(Failure::usage("nothing to send on").and("name an interface with --iface"));
+        return Err(Failure::usage("nothing to send on").and("specify an interface with --iface"));
     };
     if options.queues != 1 {
         return Err(Failure::usage("--queues").and("a capture file has one queue"));
     }
     if path.as_os_str() == STDOUT && io::stdout().is_terminal() {
-        return Err(Failure::usage("will not write a capture to a terminal")
+        return Err(Failure::usage("refusing to write a capture to a terminal")
             .and("standard output")
-            .and("redirect it into a file or a program, or name a file with -o"));
+            .and("redirect it to a file or a program, or specify a file with -o"));
     }
     let mut file = FileTransmit::create(path, (slots.copying, longest.unwrap_or(LONGEST)), program)
         .map_err(|error| Failure::failed(error.to_string()))?;

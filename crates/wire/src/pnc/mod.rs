@@ -63,7 +63,7 @@ impl fmt::Display for Protocol {
 
 /// The text is neither an address nor an address followed by `/` and a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no prefix: write 10.0.0.0/8, fd00::/16, or one address")]
+#[error("not a prefix: write 10.0.0.0/8, fd00::/16, or one address")]
 pub struct NoPrefix;
 
 impl FromStr for Prefix {

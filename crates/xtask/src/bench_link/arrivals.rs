@@ -58,7 +58,7 @@ impl Link {
             ..Options::default()
         };
         let pair = Pair::with("a benchmark", &options);
-        let pair = pair.context("no network namespaces can be made")?;
+        let pair = pair.context("network namespaces cannot be created")?;
         let far = pair.interface(End::Far);
         pair.ip(End::Far, &["link", "set", far, "address", RECEIVER_MAC]);
         let link = Self(pair);
@@ -217,7 +217,7 @@ impl Run {
         let report: serde_json::Value = serde_json::from_str(&self.stdout)
             .with_context(|| format!("{what}: its report cannot be read"))?;
         let number = report.pointer(name).and_then(serde_json::Value::as_f64);
-        number.with_context(|| format!("{what}: its report has no number {name}"))
+        number.with_context(|| format!("{what}: its report lacks the number {name}"))
     }
 }
 

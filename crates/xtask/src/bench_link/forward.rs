@@ -66,7 +66,7 @@ impl Node<'_> {
 fn wait_until_ready(link: &Link, node: &mut Running) -> Outcome {
     let began = Instant::now();
     while !link.is_taken() && node.0.try_wait()?.is_none() {
-        ensure!(began.elapsed() < PATIENCE, "a node takes no frames");
+        ensure!(began.elapsed() < PATIENCE, "a node accepts no frames");
         thread::sleep(SETTLING / 10);
     }
     thread::sleep(SETTLING);

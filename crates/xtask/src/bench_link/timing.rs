@@ -43,7 +43,7 @@ pub fn timing(arrived: &[u64], scheduled: &[u64]) -> Outcome<Timing> {
     );
     ensure!(
         scheduled.first() != scheduled.last(),
-        "a schedule of one moment has no gaps"
+        "a schedule with a single time has no gaps"
     );
     let gaps: Vec<(i64, i64)> = arrived
         .windows(2)

@@ -161,7 +161,7 @@ pub fn run(
         for (index, sender) in senders.iter_mut().enumerate() {
             let run = link.run(&mut (sender.command)()?, LIMIT)?;
             let Some(pps) = run.steady_pps else {
-                println!("  {}: too short to tell", sender.name);
+                println!("  {}: too short to measure", sender.name);
                 continue;
             };
             // The bare loop comes first.
@@ -183,8 +183,8 @@ pub fn run(
     // The generator comes second.
     let (user, wire) = (median(&senders[1].user), (len + 24) as f64 * 8.0 / 100.0);
     println!(
-        "  a frame of {len} octets takes {wire:.1} ns of a 100 Gbit/s link; {user:.0} ns of user space each are {:.1} cores for it, \
-         where the driver takes frames without copying (to 10 ms a run: see `cargo bench -p fcn-gen` for less)",
+        "  a frame of {len} octets takes {wire:.1} ns at 100 Gbit/s; {user:.0} ns of user time each need {:.1} \
+         cores, if the driver does zero copy (accurate to 10 ms per run: see `cargo bench -p fcn-gen` for less)",
         user / wire
     );
     Ok(Some(median(&senders[1].pps)).filter(|pps| pps.is_finite()))

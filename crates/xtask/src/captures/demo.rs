@@ -54,10 +54,10 @@ pub fn check(generator: &Generator) -> Outcome {
     let checked = || {
         ensure!(
             same,
-            "{} is not what its scenario makes",
+            "{} differs from what its scenario produces",
             committed()?.display()
         );
         Ok(())
     };
-    checked().advise("where the change is meant, `cargo xtask captures` writes it anew")
+    checked().advise("if the change is intended, `cargo xtask captures` rewrites it")
 }

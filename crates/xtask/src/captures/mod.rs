@@ -157,7 +157,8 @@ pub fn check(folder: &Path, generator: &Generator, tshark: Option<&Tshark>) -> O
     }
     match differences(folder, fresh.path())? {
         Some(lines) => bail!(
-            "the sample captures are not as committed:{lines}\nWhere the change is meant, `cargo xtask captures` writes them anew."
+            "the sample captures are not as committed:{lines}\nIf the change is intended, `cargo xtask captures` \
+             rewrites them."
         ),
         None => Ok(count),
     }

@@ -186,7 +186,7 @@ pub const CASES: [(&str, &str); 12] = [
     ("verbs-ipv6", "The same over IPv6"),
     (
         "loss",
-        "Packets lost on the way: NAKs, what is sent and asked for again, late copies",
+        "Packets lost on the way: NAKs, retransmissions and repeated requests, late copies",
     ),
     (
         "ce",
@@ -254,7 +254,8 @@ pub const ROUTERS: [Routed; 4] = [
     },
     Routed {
         name: "isis",
-        about: "IS-IS: the PNC flag in an LSP of level 1, without it, with it, purged; the border tells level 2 nothing of the prefix",
+        about: "IS-IS: the PNC flag in an LSP of level 1, without it, with it, purged; the border does not advertise \
+            the prefix to level 2",
         interfaces: ["proxy-inner", "border-inner", "core-border"],
     },
     Routed {

@@ -81,7 +81,7 @@ fn build(root: &Path, target: &Path) -> Outcome<Command> {
 fn flags(root: &Path, target: &Path) -> Outcome<OsString> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
-    let home = home.context("there is neither CARGO_HOME nor a home folder")?;
+    let home = home.context("neither CARGO_HOME nor a home folder exists")?;
     let mut flags = OsString::new();
     let folders = [
         (root, "/build/fcn-tools"),

@@ -50,7 +50,7 @@ fn package(library: &str, readelf: &str) -> Outcome<Option<String>> {
             Some((name @ ("libwireshark" | "libwiretap" | "libwsutil"), number)) => {
                 format!("{name}{number}")
             }
-            _ => bail!("nobody said which package has {library}"),
+            _ => bail!("the package with {library} is unknown"),
         },
     }))
 }

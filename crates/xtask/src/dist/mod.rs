@@ -132,10 +132,10 @@ fn make(root: &Path, target: &Path, output: &Path, options: &Options) -> Outcome
 
 /// Makes everything again from a clone of the last commit in another folder, and compares.
 fn twice(root: &Path, made: &[PathBuf], options: &Options) -> Outcome {
-    heading("A second time, elsewhere");
+    heading("Second build, elsewhere");
     ensure!(
         !Origin::of(root)?.dirty,
-        "there are changes that no commit has, so a clone is something else\n  what to do: commit them"
+        "there are uncommitted changes, which a clone would lack\n  what to do: commit them"
     );
     let folder = tempfile::tempdir()?;
     let (clone, target, output) = (
@@ -150,15 +150,15 @@ fn twice(root: &Path, made: &[PathBuf], options: &Options) -> Outcome {
     )?;
     fs_err::create_dir_all(&target)?;
     let again = make(&clone, &target, &output, options)?;
-    ensure!(made.len() == again.len(), "a package was made once only");
+    ensure!(made.len() == again.len(), "a package was built only once");
     for (first, second) in made.iter().zip(&again) {
         ensure!(
             first.file_name() == second.file_name()
                 && fs_err::read(first)? == fs_err::read(second)?,
-            "{} is another when built again\n  what to do: compare both with diffoscope",
+            "{} differs when built again\n  what to do: compare both with diffoscope",
             first.display()
         );
     }
-    println!("  the same octets: {} files", made.len());
+    println!("  identical: {} files", made.len());
     Ok(())
 }

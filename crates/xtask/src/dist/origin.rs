@@ -45,7 +45,7 @@ impl Origin {
         let mut next = || {
             lines
                 .next()
-                .context("`git log` does not tell the last commit")
+                .context("`git log` does not report the last commit")
         };
         let (epoch, maintainer, hash) = (next()?.parse()?, next()?.to_owned(), next()?.to_owned());
         let date = |format: &str| {

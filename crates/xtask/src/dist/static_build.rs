@@ -49,7 +49,7 @@ pub(super) fn ready(target: &Path) -> Outcome<Result<(PathBuf, String), String>>
     let folder = process::stdout(rustc.args(["--print", "target-libdir", "--target", MUSL]))?;
     if !Path::new(folder.trim()).is_dir() {
         return Ok(Err(format!(
-            "Rust's standard library for {MUSL} is not installed; `rustup target add {MUSL}` brings it"
+            "Rust's standard library for {MUSL} is not installed; run `rustup target add {MUSL}`"
         )));
     }
     for (program, package) in NEEDS {

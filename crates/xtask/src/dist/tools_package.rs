@@ -16,8 +16,9 @@ use super::{elf, notices};
 pub(super) const NAME: &str = "fcn-tools";
 
 const DESCRIPTION: &str = "RoCEv2 fast congestion notification: monitor, generator, replay
- fcn-top shows who is told to slow down, by whom, how often, and whether they
- obey, on interfaces or in captures, and serves metrics for Prometheus.
+ fcn-top shows which senders are notified of congestion, by whom, how often,
+ and whether they obey, on interfaces or in captures, and serves metrics for
+ Prometheus.
  fcn-gen plays congestion scenarios into captures or onto a link, and
  fcn-replay puts captures back onto a link, with AF_XDP where possible.";
 

@@ -44,7 +44,7 @@ fn fresh(suite: &str) -> Outcome<TempDir> {
 pub(super) fn run(system: &Path, made: &[PathBuf]) -> Outcome {
     ensure!(
         process::is_root(),
-        "only root installs packages\n  what to do: run this as root"
+        "installing packages needs root\n  what to do: run this as root"
     );
     let inside = system.join(INSIDE);
     fs_err::create_dir_all(&inside)?;

@@ -135,12 +135,12 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
     }
     heading("Reaction on the wire");
     if reactions.iter().all(|(_, all)| all.is_empty()) {
-        println!("  not known: see what happened first");
+        println!("  unknown: see \"What happened first\"");
         return Ok(ExitCode::SUCCESS);
     }
     println!(
-        "From when the packet that met congestion passed the cable into the congested switch, to when its sender's cable had the \
-         notification."
+        "Time from the packet that met congestion, on the cable into the congested switch, to the notification on \
+         its sender's cable."
     );
     println!("{}", indented(&wire::table(&reactions, options.speed)));
     Ok(ExitCode::SUCCESS)
@@ -175,12 +175,12 @@ pub fn brief(scenario: &str, generator: &Path, monitor: &Path) -> Outcome<String
         println!("    {line}");
     }
     println!(
-        "    fcn-top infers of {watched}: {}",
+        "    fcn-top infers from {watched}: {}",
         senders::summary(&lab.judge(&record)?)
     );
     let (nodes, seconds) = (lab.network.nodes().len(), options.duration);
     Ok(format!(
-        "{nodes} nodes, each in a network namespace, sent for {seconds} s; more of it: cargo xtask lab"
+        "{nodes} nodes, each in a network namespace, sent for {seconds} s; for more: cargo xtask lab"
     ))
 }
 
@@ -224,7 +224,7 @@ impl Default for Options {
 pub fn ensure_possible() -> Outcome {
     ensure!(
         process::is_root(),
-        "network namespaces take root\n  what to do: run it as root (sudo cargo xtask lab)"
+        "network namespaces need root\n  what to do: run it as root (sudo cargo xtask lab)"
     );
     process::need("ip", "iproute2")?;
     process::need("dumpcap", "wireshark-common")?;
@@ -274,7 +274,7 @@ impl<'a> Lab<'a> {
         fs_err::create_dir_all(&folder)?;
         let left = network::sweep();
         if left > 0 {
-            println!("cleared up {left} namespaces that a lab before had left");
+            println!("removed {left} namespaces left by an earlier lab");
         }
         Ok(Self {
             options,
@@ -320,7 +320,7 @@ impl<'a> Lab<'a> {
         }
         if self.is_stopped() {
             println!(
-                "interrupted; reports and capture until then are in {}",
+                "interrupted; reports and capture so far are in {}",
                 self.folder.display()
             );
             return Ok(());
@@ -336,11 +336,11 @@ impl<'a> Lab<'a> {
         }
         let watched = self.network.watched();
         heading(&format!(
-            "Who slows down when told, as fcn-top infers of {watched}"
+            "Who slows down when notified, as fcn-top infers from {watched}"
         ));
         println!("{}", indented(&senders::list(&self.judge(record)?)));
         if record.outcomes.lateness(self.options.speed).is_some() {
-            let why = "Nodes that hand frames over late send in bursts, which verdicts may take for answers.";
+            let why = "Nodes that forward frames late send in bursts, which verdicts may mistake for responses.";
             println!("  {}", ink(Ink::Yellow, why));
         }
         heading("What was captured");
@@ -577,7 +577,7 @@ fn decode(capture: &Path, cable: &str) -> Outcome<(Vec<String>, usize)> {
     let filter = format!("({NOTIFICATIONS}) && frame.interface_name == \"{cable}\"");
     command.arg(capture).args(["-Y", &filter]);
     let text = process::stdout(&mut command)
-        .context("tshark has no plugin for them (cargo xtask install-plugin)")?;
+        .context("tshark lacks the plugin (cargo xtask install-plugin)")?;
     let rows: Vec<_> = text.lines().filter_map(captures::tabs).collect();
     let lines = rows.iter().take(SHOWN);
     let lines =

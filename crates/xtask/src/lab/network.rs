@@ -112,7 +112,7 @@ impl Network {
         let (described_nodes, links) = (list("nodes"), list("links"));
         ensure!(
             links.len() < described_nodes.len(),
-            "there is more than one way between nodes, on which what nobody knows would go round for ever\n  \
+            "there is more than one path between nodes, so frames to unknown addresses would loop forever\n  \
              what to do: choose a scenario whose network is a tree"
         );
         let mut namespaces = Namespaces::default();

@@ -92,7 +92,7 @@ impl Outcomes {
         let table = indented(&figures::table(&["", "on links", "simulated"], &rows));
         let verdict = if worst <= SHARE { "agree" } else { "differ" };
         Ok(format!(
-            "{table}\n  Shares {verdict}: by {worst:.1} points at most, and {SHARE:.0} are allowed."
+            "{table}\n  Shares {verdict}: at most {worst:.1} points apart; the limit is {SHARE:.0}."
         ))
     }
 
@@ -106,8 +106,8 @@ impl Outcomes {
         let worst = late.fold(0.0, f64::max);
         (worst * speed > CNP_INTERVAL).then(|| {
             format!(
-                "Nodes handed frames over late, by up to {:.1} ms at p99, {:.0} µs of the scenario's time: this machine is too busy \
-                 for the speed, and figures are those of a slower network (--release, or a lower --speed).",
+                "Nodes forwarded frames up to {:.1} ms late at p99, {:.0} µs of scenario time: this machine is too \
+                 busy for the speed, and figures are those of a slower network; use --release or a lower --speed.",
                 worst / 1e6,
                 worst * speed / 1e3
             )
@@ -166,7 +166,7 @@ fn row(report: &Value) -> Vec<String> {
     let known = links.iter().all(|link| link["lost"].is_u64());
     let lost = match known {
         true => (sum("lost") + sum("refused")).to_string(),
-        false => "not known".to_owned(),
+        false => "unknown".to_owned(),
     };
     let pairs = |value: &Value| {
         let all = value.as_object().into_iter().flatten();
@@ -236,10 +236,7 @@ mod tests {
     #[test]
     fn a_node_is_a_line() {
         let text = outcomes([1, 1]).nodes();
-        assert!(
-            text.contains("not known") && text.contains("42 µs"),
-            "{text}"
-        );
+        assert!(text.contains("unknown") && text.contains("42 µs"), "{text}");
         let switch = text.lines().find(|line| line.contains("leaf1")).unwrap();
         let cells: Vec<&str> = switch.split_whitespace().collect();
         assert_eq!(cells[..5], ["leaf1", "congestion-point", "2", "4", "5"]);
@@ -250,7 +247,7 @@ mod tests {
         let late = |ns: u64| Outcomes(vec![json!({"late": {"p99_ns": ns}})]).lateness(0.01);
         assert_eq!(late(4_000_000), None);
         let text = late(25_800_000).unwrap();
-        assert!(text.contains("25.8 ms at p99, 258 µs"), "{text}");
+        assert!(text.contains("25.8 ms late at p99, 258 µs"), "{text}");
     }
 
     #[test]
@@ -260,8 +257,8 @@ mod tests {
             "switches": [{"notified": {"fast_cnp_1": 9}}],
         });
         let compared = |delivered| outcomes(delivered).compared(&truth).unwrap();
-        assert!(compared([55, 45]).contains("Shares agree: by 5.0 points"));
-        assert!(compared([20, 80]).contains("Shares differ: by 40.0 points"));
+        assert!(compared([55, 45]).contains("Shares agree: at most 5.0 points"));
+        assert!(compared([20, 80]).contains("Shares differ: at most 40.0 points"));
         let text = compared([1, 1]);
         let kind = text
             .lines()

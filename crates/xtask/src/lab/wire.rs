@@ -206,13 +206,13 @@ impl Wire {
         let all_there = self.loops.iter().find(|round| round.met >= last);
         let Some(first) = all_there.or(self.loops.first()) else {
             return match (self.missed, self.translated) {
-                (None, _) => "how many packets the capture has missed is not known, and so not what happened first\n".to_owned(),
+                (None, _) => "the number of packets that the capture missed is unknown, so what happened first is unknown too\n".to_owned(),
                 (Some(missed @ 1..), _) => format!(
-                    "the capture has missed {missed} packets: what happened first, and how long notifications took, is not known \
-                     (a machine less busy, or a lower --speed, may help)\n"
+                    "the capture missed {missed} packets: what happened first, and how long notifications took, is unknown \
+                     (a less busy machine or a lower --speed may help)\n"
                 ),
-                (_, true) => "notifications were translated on the way; how long that took is not measured here\n".to_owned(),
-                (_, false) => "no notification was captured at its sender's link\n".to_owned(),
+                (_, true) => "notifications were translated on the path; their times are not measured here\n".to_owned(),
+                (_, false) => "no notification was captured on the link of its flow's sender\n".to_owned(),
             };
         };
         let mut text = String::new();
@@ -234,7 +234,7 @@ impl Wire {
         let of = &flow.name;
         line(
             first.met,
-            format!("a packet of {of} comes into a congested queue"),
+            format!("a packet of {of} enters a congested queue"),
         );
         line(
             first.said,
@@ -243,7 +243,7 @@ impl Wire {
         let took = micros(first.notified - first.met);
         line(
             first.notified,
-            format!("{sender} is told, {took} after that packet"),
+            format!("{sender} is notified, {took} after that packet"),
         );
         let begun = begins(&self.traffic[first.flow]).unwrap_or(start);
         let window = ((WINDOW / self.speed) as u64).min(first.notified.saturating_sub(begun));
@@ -275,8 +275,8 @@ impl Wire {
             let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)];
             Reaction {
                 what: match by_receiver {
-                    true => format!("{kind} of the receiver"),
-                    false => format!("{kind} of a switch"),
+                    true => format!("{kind} from the receiver"),
+                    false => format!("{kind} from a switch"),
                 },
                 count: times.len(),
                 p50: at(50),
@@ -336,11 +336,11 @@ pub fn table(runs: &[(String, Vec<Reaction>)], speed: f64) -> String {
         .collect();
     let heading = [
         "",
-        "told by",
+        "notified by",
         "times",
         "p50",
         "p99",
-        "p50, scenario's time",
+        "p50, scenario time",
         "slowest / this",
     ];
     figures::table(&heading, &rows)
@@ -570,11 +570,11 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            cells("Fast CNP of a switch")[2..],
+            cells("Fast CNP from a switch")[2..],
             ["3", "2.0 µs", "3.0 µs", "0.2 µs", "4.5"]
         );
         assert_eq!(
-            cells("CNP of the receiver")[2..],
+            cells("CNP from the receiver")[2..],
             ["1", "9.0 µs", "9.0 µs", "0.9 µs", "1.0"]
         );
     }
@@ -609,7 +609,7 @@ mod tests {
         for line in [
             "     0.00 ms  load begins: fd00::1 sends to fd00::2",
             "     9.50 ms  leaf1 sends a Fast CNP about it",
-            "    10.00 ms  fd00::1 is told, 1000.0 µs after that packet",
+            "    10.00 ms  fd00::1 is notified, 1000.0 µs after that packet",
             "    20.00 ms  load: 8.0 Mbit/s in the 10 ms before, 0.8 in the 10 ms after",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
@@ -625,7 +625,7 @@ mod tests {
         );
         nothing.missed = Some(3);
         let text = nothing.first(|a| a.to_string());
-        assert!(text.contains("has missed 3 packets"), "{text}");
+        assert!(text.contains("missed 3 packets"), "{text}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub struct Round {
 /// A plugin was not built, or a test failed.
 pub fn run(options: &Options, built: &Built, rounds: &mut Vec<Round>) -> Outcome<String> {
     if built.plugin.is_none() {
-        return Ok("none, since the plugin is left out, or was not built".to_owned());
+        return Ok("none: the plugin is left out or was not built".to_owned());
     }
     let here = wireshark::version(&System::HERE)?;
     for release in &RELEASES {

@@ -54,16 +54,16 @@ impl Release {
         let folder = cargo::target_folder(&format!("wireshark/{}", self.suite))?;
         ensure!(
             !no_install || apt::is_complete(&folder),
-            "not unpacked, and nothing is to be fetched"
+            "not unpacked, and fetching is disabled"
         );
         let root = apt::unpacked(&folder, self.suite, &PACKAGES)?;
         let version = wireshark::version(&System::in_folder(&root)).advise(
-            "run this as root, or where users may make namespaces; if it is the release that is broken: cargo clean",
+            "run this as root, or where users may create namespaces; if the release is broken: cargo clean",
         )?;
         let name = self.name;
         ensure!(
             version.minor() == self.wireshark,
-            "{name} has Wireshark {version} by now"
+            "{name} now has Wireshark {version}"
         );
         Ok((root, version))
     }

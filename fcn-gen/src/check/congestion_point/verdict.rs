@@ -106,9 +106,10 @@ pub fn judge(
             Err(why) => ledger.record_untestable_all(&[first], why),
             Ok(()) => {
                 let why = || match classified.generated.len() {
-                    0 => "data met congestion, and the device told nobody".to_owned(),
+                    0 => "data met congestion, but the device sent no notification".to_owned(),
                     others => format!(
-                        "data met congestion, and of {others} messages of the device none is of this kind, by the code points that are set"
+                        "data met congestion, but none of the device's {others} messages is of \
+                         this kind with the configured code points"
                     ),
                 };
                 ledger.holds(first, !of_kind.is_empty(), why, &[]);
@@ -129,7 +130,7 @@ pub fn judge(
         if kind == Kind::FastCnp1 {
             marks(setup, &index, &of_kind, classified, ledger);
             if !of_kind.is_empty() {
-                let why = "no Fast CNP of the device told which data packet it is about";
+                let why = "no Fast CNP of the device identifies its data packet";
                 ledger.record_untestable(Test::Rule(Rule::FastCnpMarked), why);
                 if plan.time(TRACED).is_some() {
                     ledger.record_untestable_all(&[S::FastCnpTraceCopied], why);
@@ -159,10 +160,10 @@ fn is_seen(setup: &Setup<'_>, kind: Kind) -> Result<(), &'static str> {
     let mut paths = setup.flow_paths().into_iter();
     match kind {
         Kind::FastCnp1 if !paths.any(|way| way.flow.source.is_ipv6()) => {
-            Err("there is no Fast CNP for IPv4: packets are marked instead")
+            Err("Fast CNP does not support IPv4: packets are marked instead")
         }
         Kind::ProxyCn if switch(setup).is_some_and(|switch| switch.proxy.is_some()) => {
-            Err("the device is a proxy itself: what it tells itself cannot be seen")
+            Err("the device is itself a proxy: notifications to itself are not sent on a link")
         }
         _ => Ok(()),
     }
@@ -190,7 +191,7 @@ fn congestion(
     });
     let left: Vec<_> = left.collect();
     let (Some(first), Some(last)) = (left.first(), left.last()) else {
-        return Err("the device passed no data on");
+        return Err("the device forwarded no data");
     };
     // Any link may lose a frame or two.
     if left.len() * 10 < came.len() * 9 {
@@ -200,7 +201,7 @@ fn congestion(
     // A tenth longer is within the variation of any device.
     match left.0 > came.0 + came.0 / 10 {
         true => Ok(()),
-        false => Err("data left as fast as they came: nothing met congestion"),
+        false => Err("data left as fast as they arrived: there was no congestion"),
     }
 }
 
@@ -233,7 +234,7 @@ fn off(
         (Kind::WanFcn, Statement::WanFcnOff),
     ] {
         if !kinds.contains(&kind) {
-            ledger.record_untestable_all(&[statement], "the scenario's mechanism is another");
+            ledger.record_untestable_all(&[statement], "the scenario has another mechanism");
             continue;
         }
         match met {
@@ -241,7 +242,7 @@ fn off(
             Err(why) => ledger.record_untestable_all(&[statement], why),
         }
         for frame in classified.generated.iter().filter(|own| own.is_of(kind)) {
-            let why = || format!("the device sent a {kind}, and nobody enabled it");
+            let why = || format!("the device sent a {kind} although the feature was not enabled");
             ledger.fails(statement, why, &[frame.index]);
         }
     }
@@ -260,7 +261,7 @@ fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledge
     if notification.notifier != loopback {
         let why = || {
             format!(
-                "the source is {}, and the device's address {loopback}",
+                "the source is {}, but the device's address is {loopback}",
                 notification.notifier
             )
         };
@@ -268,7 +269,7 @@ fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledge
     }
     let sender = notification.destination;
     if !index.senders.contains(&sender) {
-        let why = || format!("it goes to {sender}, which has sent nothing");
+        let why = || format!("it was sent to {sender}, which has sent no data");
         return ledger.fails(S::FastCnpToSender, why, shows);
     }
     if !index.pairs.contains(&(sender, receiver)) {
@@ -285,16 +286,16 @@ fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledge
         return ledger.fails(S::FastCnpQpCopied, why, shows);
     };
     if sent.link.is_some_and(|link| link != frame.captured.link) {
-        let why = || format!("it left by another link than the one that {sender} is behind");
+        let why = || format!("it left by a link that does not lead to {sender}");
         ledger.fails(S::FastCnpToSender, why, shows);
     }
     let has_trace = notification.kind == Kind::FastCnp2;
     if has_trace != sent.trace.is_some() {
         let why = || {
             let what = if has_trace {
-                "no trace, and the option is 2"
+                "no trace, but the option is 2"
             } else {
-                "a trace, and the option is 1"
+                "a trace, but the option is 1"
             };
             format!("the data packet had {what}")
         };
@@ -305,7 +306,9 @@ fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledge
     {
         ledger.record_judgeable_all(&[S::FastCnpTraceCopied]);
         if !continues(before, trace.bytes()) {
-            let why = || "the trace is not the data packet's with what the device adds".to_owned();
+            let why = || {
+                "the trace is not the data packet's trace plus the device's node data".to_owned()
+            };
             ledger.fails(S::FastCnpTraceCopied, why, shows);
         }
     }
@@ -393,7 +396,7 @@ fn proxy_cn(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledge
     if sent.is_none() && !findings.has(Rule::ProxyCnTuple) {
         let why = || {
             format!(
-                "no data packet from {} to {} had port {}",
+                "no data packet from {} to {} had source port {}",
                 tuple.source, tuple.destination, tuple.source_port
             )
         };
@@ -402,7 +405,7 @@ fn proxy_cn(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledge
     let quoted = mask_mutable_fields(message.invoking_packet());
     let is_quote = |sent: &&DataSent| mask_mutable_fields(&sent.packet).starts_with(&quoted);
     if !index.quoted(&quoted).is_some_and(|sent| is_quote(&sent)) {
-        let why = || "the packet that is quoted was not sent".to_owned();
+        let why = || "the quoted packet was not sent".to_owned();
         ledger.fails(S::ProxyCnQuote, why, shows);
     }
     let sender = sent.map_or(tuple.source, |sent| sent.flow.sender);
@@ -420,7 +423,7 @@ fn proxy_cn(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledge
     let mut proxies = proxies.flat_map(|node| [IpAddr::V6(node.ipv6), IpAddr::V4(node.ipv4)]);
     let to = notification.destination;
     if sent.is_some() && !proxies.any(|proxy| proxy == to) {
-        let why = || format!("it goes to {to}, which is not the proxy of {sender}");
+        let why = || format!("it was sent to {to}, which is not the proxy of {sender}");
         ledger.fails(S::ProxyCnToProxy, why, shows);
     }
 }
@@ -442,7 +445,7 @@ fn wan_fcn(index: &Index<'_>, frame: &DeviceFrame<'_>, ledger: &mut Ledger) {
         && notification.destination != ingress
     {
         let to = notification.destination;
-        let why = || format!("it goes to {to}, and the tunnel begins at {ingress}");
+        let why = || format!("it was sent to {to}, but the tunnel begins at {ingress}");
         ledger.fails(S::WanFcnToIngress, why, shows);
     }
     if sent.ecn == 0 {

@@ -202,7 +202,7 @@ fn proxy_is_announced_as_configured() {
     .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "proxy.toml: --set ip=4: ip: `load1` is IPv4, but known_by = \"option\" tells of IPv6 senders only; give ip = 6"
+        "proxy.toml: --set ip=4: ip: `load1` is IPv4, but known_by = \"option\" announces IPv6 senders only; set ip = 6"
     );
 }
 

@@ -27,7 +27,7 @@ fn refusals_name_position_and_valid_values() {
             "count = 2",
             "count = 0",
             "",
-            "t.toml:8:9: host.s.count: 0 leaves no host `s*`, which others name",
+            "t.toml:8:9: host.s.count: 0 leaves no host `s*`, which other entries name",
         ),
         (
             "\"fast-cnp\"",
@@ -65,7 +65,7 @@ fn refusals_name_position_and_valid_values() {
             "about = \"test\"\n",
             "about = \"test\"\nip = 5\n",
             "",
-            "t.toml:2:6: ip: 5 is not a valid version of IP; 4 and 6",
+            "t.toml:2:6: ip: 5 is not a valid IP version; 4 and 6",
         ),
         (
             "about = \"test\"\n",
@@ -90,7 +90,7 @@ fn refusals_name_position_and_valid_values() {
             "",
             "",
             "[defaults]\nhost = 1\n",
-            "t.toml:18:8: defaults.host: [defaults.host] is a table",
+            "t.toml:18:8: defaults.host: [defaults.host] must be a table",
         ),
         // Links.
         (
@@ -139,13 +139,13 @@ fn refusals_name_position_and_valid_values() {
             "name = \"r1\"\nattach = \"leaf1\"",
             "name = \"r1\"\nattach = \"leaf2\"",
             "",
-            "t.toml:12:10: host.r1.attach: there is no switch `leaf2`; there are leaf1",
+            "t.toml:12:10: host.r1.attach: there is no switch `leaf2`; expected one of leaf1",
         ),
         (
             "name = \"r1\"\nattach = \"leaf1\"",
             "name = \"r1\"\nattach = \"leaf2\"",
             "[[switch]]\nname = \"leaf2\"\n",
-            "t.toml:16:6: flow.f.to: there is no way from `s1` to `r1`",
+            "t.toml:16:6: flow.f.to: there is no path from `s1` to `r1`",
         ),
         (
             "attach = \"leaf1\"\n[[flow]]",
@@ -158,7 +158,7 @@ fn refusals_name_position_and_valid_values() {
             "name = \"r1\"",
             "name = \"s1\"",
             "",
-            "t.toml:11:8: host.s1.name: there are two nodes `s1`",
+            "t.toml:11:8: host.s1.name: two nodes are named `s1`",
         ),
         (
             "name = \"r1\"",
@@ -170,13 +170,13 @@ fn refusals_name_position_and_valid_values() {
             "name = \"r1\"\n",
             "name = \"r1\"\nipv6 = \"2001:db8:1::1\"\n",
             "",
-            "t.toml:12:8: host.r1.ipv6: 2001:db8:1::1 is both `s1`'s and `r1`'s",
+            "t.toml:12:8: host.r1.ipv6: 2001:db8:1::1 belongs to both `s1` and `r1`",
         ),
         (
             "name = \"r1\"\n",
             "name = \"r1\"\nipv4 = \"198.18.1.2\"\n",
             "",
-            "t.toml:12:8: host.r1.ipv4: 198.18.1.2 is both `s2`'s and `r1`'s",
+            "t.toml:12:8: host.r1.ipv4: 198.18.1.2 belongs to both `s2` and `r1`",
         ),
         (
             "name = \"r1\"\n",
@@ -188,14 +188,14 @@ fn refusals_name_position_and_valid_values() {
             "count = 2\n",
             "count = 2\nipv6 = \"2001:db8:1::1\"\n",
             "",
-            "t.toml:9:8: host.s.ipv6: an address of its own is for one node, not for an entry of several",
+            "t.toml:9:8: host.s.ipv6: an entry for several nodes cannot set an address",
         ),
         // Flows.
         (
             "to = \"r1\"",
             "to = \"r2\"",
             "",
-            "t.toml:16:6: flow.f.to: there is no host `r2`; there are s1, s2, r1",
+            "t.toml:16:6: flow.f.to: there is no host `r2`; expected one of s1, s2, r1",
         ),
         (
             "from = \"s*\"",
@@ -250,25 +250,25 @@ fn refusals_name_position_and_valid_values() {
             "",
             "",
             "sender_qp = 77\n",
-            "a QP is for an entry that makes one flow",
+            "only an entry that makes one flow can set a QP",
         ),
         (
             "from = \"s*\"",
             "from = \"s1\"",
             "receiver_qp = 9\n[[flow]]\nfrom = \"s2\"\nto = \"r1\"\nreceiver_qp = 9\n",
-            "t.toml:21:15: flow.2.receiver_qp: QP 9 is taken at `r1`",
+            "t.toml:21:15: flow.2.receiver_qp: QP 9 is already used at `r1`",
         ),
         (
             "",
             "",
             "[[flow]]\nname = \"f1\"\nfrom = \"s1\"\nto = \"r1\"\n",
-            "t.toml:18:8: flow.f1.name: there are two flows `f1`",
+            "t.toml:18:8: flow.f1.name: two flows are named `f1`",
         ),
         (
             "",
             "",
             "pairs = \"each\"\n",
-            "pairs = \"each\" wants as many receivers as senders; there are 1 and 2",
+            "pairs = \"each\" needs as many receivers as senders, not 1 and 2",
         ),
         (
             "",
@@ -292,25 +292,26 @@ fn refusals_name_position_and_valid_values() {
             "",
             "",
             "start = \"1us\"\nstop = \"1us\"\n",
-            "t.toml:18:8: flow.f.stop: `f1` would stop at 1 µs and start at 1 µs",
+            "t.toml:18:8: flow.f.stop: `f1` would stop at 1 µs, but starts at 1 µs",
         ),
         (
             "",
             "",
             "retransmit_timeout = \"1us\"\n",
-            "is shorter than the way there and back",
+            "is shorter than the round-trip time",
         ),
         (
             "",
             "",
             "trace = \"preallocated\"\ntrace_nodes = 13\n",
-            "t.toml:18:15: flow.f.trace_nodes: a trace of 13 nodes makes an option of 270 octets; 1 to 12 nodes",
+            "t.toml:18:15: flow.f.trace_nodes: a trace of 13 nodes needs an option of 270 octets; \
+             1 to 12 nodes",
         ),
         (
             "",
             "",
             "trace = \"incremental\"\nip = 4\n",
-            "t.toml:17:9: flow.f.trace: an IOAM trace stands in an IPv6 option",
+            "t.toml:17:9: flow.f.trace: an IOAM trace needs an IPv6 option",
         ),
         // Roles.
         (
@@ -323,7 +324,8 @@ fn refusals_name_position_and_valid_values() {
             "\"fast-cnp\"",
             "\"proxy\"",
             "[[switch]]\nname = \"x\"\nproxy = true\n",
-            "t.toml:18:8: switch.x.name: the proxy `x` has no hosts at it; say whom it serves",
+            "t.toml:18:8: switch.x.name: the proxy `x` has no hosts attached; specify the senders \
+             it serves",
         ),
         (
             "\"fast-cnp\"",
@@ -341,13 +343,14 @@ fn refusals_name_position_and_valid_values() {
             "name = \"leaf1\"",
             "name = \"leaf1\"\nmarking = { kmin = \"2MB\", kmax = \"1MB\" }",
             "",
-            "Kmax, 1000000, is below Kmin, 2000000",
+            "Kmax (1000000) must not be below Kmin (2000000)",
         ),
         (
             "name = \"leaf1\"",
             "name = \"leaf1\"\nqueue = 9000\nmarking = { kmin = 9000 }",
             "",
-            "t.toml:7:20: switch.leaf1.marking.kmin: Kmin, 9000, is not below the queue's limit, 9000",
+            "t.toml:7:20: switch.leaf1.marking.kmin: Kmin (9000) must be below the queue's limit \
+             (9000)",
         ),
         (
             "name = \"leaf1\"",
@@ -359,7 +362,7 @@ fn refusals_name_position_and_valid_values() {
             "name = \"leaf1\"",
             "name = \"leaf1\"\npfc = true\npause = { xoff = 10000, xon = 10000 }",
             "",
-            "xon, 10000, is not below xoff, 10000",
+            "xon (10000) must be below xoff (10000)",
         ),
         (
             "name = \"leaf1\"",
@@ -421,7 +424,7 @@ fn refusals_name_position_and_valid_values() {
             "about = \"test\"\n",
             "about = \"test\"\nvantage = [\"leaf1:s1\", \"leaf1:s*\"]\n",
             "",
-            "t.toml:2:24: vantage: `leaf1:s*` is there twice",
+            "t.toml:2:24: vantage: `leaf1:s*` is listed twice",
         ),
         (
             "",
@@ -433,7 +436,7 @@ fn refusals_name_position_and_valid_values() {
             "",
             "",
             "[[fault]]\nlink = \"leaf1:r1\"\nkind = \"loss\"\n",
-            "t.toml:19:8: fault.1.kind: a probability is missing",
+            "t.toml:19:8: fault.1.kind: the probability is missing",
         ),
         (
             "",
@@ -445,19 +448,19 @@ fn refusals_name_position_and_valid_values() {
             "",
             "",
             "[[inject]]\nfrom = \"s1\"\nwhat = \"spoofed-cnp\"\n",
-            "t.toml:19:8: inject.1.what: the key `flow` is missing; there are f1, f2",
+            "t.toml:19:8: inject.1.what: the key `flow` is missing; expected one of f1, f2",
         ),
         (
             "",
             "",
             "[[inject]]\nfrom = \"s1\"\nwhat = \"spoofed-fast-cnp\"\nflow = \"f9\"\n",
-            "t.toml:20:8: inject.1.flow: there is no flow `f9`; there are f1, f2",
+            "t.toml:20:8: inject.1.flow: there is no flow `f9`; expected one of f1, f2",
         ),
         (
             "",
             "",
             "ip = 4\n[[inject]]\nfrom = \"s1\"\nwhat = \"replayed-fast-cnp\"\nflow = \"f1\"\n",
-            "`f1` is IPv4; a Fast CNP is IPv6 only",
+            "`f1` is IPv4; Fast CNPs are IPv6 only",
         ),
         (
             "",
@@ -490,14 +493,15 @@ fn refusals_name_position_and_valid_values() {
         &[],
     );
     assert!(
-        family
-            .starts_with("t.toml:3:10: family: `malformed` has no family `x`; there are all, cnp"),
+        family.starts_with(
+            "t.toml:3:10: family: `malformed` has no family `x`; expected one of all, cnp"
+        ),
         "{family}"
     );
     let gallery = refusal("about = \"x\"\ngallery = \"formulas\"\n", &[]);
     assert_eq!(
         gallery,
-        "t.toml:2:11: gallery: there is no gallery `formulas`; there are formats, malformed"
+        "t.toml:2:11: gallery: there is no gallery `formulas`; expected one of formats, malformed"
     );
     assert!(refusal("", &[]).contains("missing field"));
 }
@@ -524,8 +528,11 @@ fn invalid_settings_are_refused_with_valid_values() {
             "mechanism=fast",
             "t.toml: --set mechanism=fast: mechanism: unknown variant `fast`",
         ),
-        ("host.x.count=3", "there is no host `x`; there are s, r1"),
-        ("host.s=3", "`host.s` names an entry"),
+        (
+            "host.x.count=3",
+            "there is no host `x`; expected one of s, r1",
+        ),
+        ("host.s=3", "`host.s` is an entry"),
         (
             "host.s.cuont=3",
             "--set host.s.cuont=3: host.s.cuont: unknown field `cuont`",
@@ -631,7 +638,7 @@ fn code_points_apply_or_are_refused() {
         (
             "stress-mix",
             "bgp_pnc_characteristic=99",
-            "no frame of a stress has a bgp_pnc",
+            "no frame of a stress scenario has a bgp_pnc",
         ),
     ] {
         let error = load(name, set).unwrap_err().to_string();

@@ -835,7 +835,7 @@ fn sender_reports_why_a_target_fails() {
     let small = why(&|target, request| {
         target.manages(ExternalPeer::agrees(request, 999));
     });
-    assert!(small.starts_with("can be written 999 octets"), "{small}");
+    assert!(small.starts_with("accepts writes of 999 octets"), "{small}");
     let refused = why(&|target, request| {
         target.manages(ExternalPeer::agrees(request, 4_096));
         target.acknowledges(request, 0x62, MAX_24);
@@ -858,5 +858,5 @@ fn sender_reports_why_a_target_fails() {
             other => panic!("{other:?}"),
         }
     });
-    assert_eq!(ended, "has taken the connection down");
+    assert_eq!(ended, "has closed the connection");
 }

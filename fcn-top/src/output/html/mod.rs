@@ -518,7 +518,7 @@ mod tests {
         alike.points.truncate(2);
         alike.points[1].total = alike.points[0].total;
         let text = told(&alike);
-        assert!(text.contains("from 2 notifiers, beside"), "{text}");
+        assert!(text.contains("from 2 notifiers, with"), "{text}");
         // The origin of plain CNPs is unknown from these.
         tables.points.retain(|point| point.made_by.is_some());
         let text = told(&tables);
@@ -584,7 +584,7 @@ mod tests {
         tables.events[0].text = "packet 7 is cut".into();
         let unchecked = unchecked(&crate::monitor::Settings::default());
         let header = Header {
-            ended: Some("the capture is not whole: packet 7 is cut".to_owned()),
+            ended: Some("the capture is incomplete: packet 7 is cut".to_owned()),
             ..header()
         };
         let story = Story {
@@ -602,14 +602,14 @@ mod tests {
             panic!("no sentence")
         };
         let start =
-            "No rule is broken in what was captured of 1,234 packets (checked: 70 of 78 rules); ";
+            "No rule is broken in the captured part of 1,234 packets (checked: 70 of 78 rules); ";
         assert!(wrong.starts_with(start), "{wrong}");
         let know = sentences::know(&story, (0, 0), &formatter).join("\n");
         assert_eq!(know.matches("packet 7").count(), 1, "{know}");
         for line in [
-            "Not whole: 40 packets, of which the ICRC and what else is missing are not checked.",
+            "Not complete: 40 packets, whose ICRC and missing parts are not checked.",
             "fastcnp.source.untrusted, ",
-            "(give --domain)",
+            "(set --domain)",
         ] {
             assert!(know.contains(line), "{know}");
         }

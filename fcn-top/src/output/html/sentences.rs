@@ -35,7 +35,7 @@ fn subject(row: &QpRecord) -> Subject {
 pub(super) fn sentences(story: &Story<'_>, formatter: &Formatter) -> Vec<String> {
     let tables = story.tables;
     if tables.totals.packets == 0 {
-        return vec![format!("No packet was seen; {}.", losses(tables))];
+        return vec![format!("No packet was captured; {}.", losses(tables))];
     }
     // Rows of one flow have one verdict.
     let subjects: BTreeMap<Subject, &QpRecord> = tables
@@ -55,19 +55,21 @@ fn seen(story: &Story<'_>, subjects: u64, formatter: &Formatter) -> String {
     let tables = story.tables;
     let totals = &tables.totals;
     let span = match tables.span() {
-        0 => "At one moment by the time stamps".to_owned(),
+        0 => "At a single time stamp".to_owned(),
         span => format!("In {}", text::span(span)),
     };
     let data = counted(totals.data, "packet") + " of RoCEv2 data" + &marked(totals);
     let notified = totals.notified();
     if notified == 0 {
         let packets = counted(totals.packets, "packet");
-        return format!("{span}, no congestion notification was seen in {packets}, beside {data}.");
+        return format!(
+            "{span}, no congestion notification was captured in {packets}, with {data}."
+        );
     }
     let at_least = |evicted| if evicted > 0 { "at least " } else { "" };
     let by = by(story, at_least(totals.notifiers_evicted), formatter);
     format!(
-        "{span}, {} ({}) for {}{} {} seen{by}, beside {data}.",
+        "{span}, {} ({}) for {}{} {} captured{by}, with {data}.",
         counted(notified, "congestion notification"),
         by_kind(totals, Kind::name),
         at_least(totals.rows_evicted),
@@ -118,7 +120,7 @@ fn by(story: &Story<'_>, at_least: &str, formatter: &Formatter) -> String {
 
 fn obeys(tables: &Tables, subjects: &[&QpRecord], formatter: &Formatter) -> String {
     if subjects.is_empty() {
-        return "Without notifications there is nothing to obey, so nothing is known about whether senders would.".to_owned();
+        return "Without notifications, whether senders would slow down is unknown.".to_owned();
     }
     let number =
         |answer: Option<Answer>| subjects.iter().filter(|row| row.verdict == answer).count() as u64;
@@ -139,7 +141,7 @@ fn obeys(tables: &Tables, subjects: &[&QpRecord], formatter: &Formatter) -> Stri
     );
     if no_data > 0 {
         text += &format!(
-            ", and of {} no data seen is known to be {} (by RDMA CM or acknowledgements)",
+            ", and for {} no captured data is known to be {} (by RDMA CM or acknowledgements)",
             grouped(no_data),
             if no_data == 1 { "its" } else { "theirs" }
         );
@@ -203,10 +205,8 @@ fn wrong(story: &Story<'_>) -> String {
 /// Describes the losses of the capture, as far as known.
 fn losses(tables: &Tables) -> String {
     match tables.dropped() {
-        (None, None) => {
-            "whether packets were lost in capturing, what was read does not say".to_owned()
-        }
-        _ => format!("packets lost in capturing: {}", drops(tables)),
+        (None, None) => "the input does not report packets lost during capture".to_owned(),
+        _ => format!("packets lost during capture: {}", drops(tables)),
     }
 }
 
@@ -233,15 +233,15 @@ pub(super) fn know(
     let mut know = Vec::new();
     if header.part.differs() {
         know.push(
-            "Display filters for Wireshark do not have all of what limits the part that was looked at: they may find more or less."
+            "Display filters for Wireshark do not include all limits of the part analysed: they may match more or less."
                 .to_owned(),
         );
     }
     let unfiltered = match (formatter.masks(), story.by_interface) {
-        (true, _) => Some("they would name addresses, which --privacy hides"),
-        (_, true) => Some(
-            "with --per-interface each counts what one place saw, and they would find what all did",
-        ),
+        (true, _) => Some("they would contain addresses, which --privacy hides"),
+        (_, true) => {
+            Some("with --per-interface each counts one capture point, but they would match all")
+        }
         _ => None,
     };
     if let Some(why) = unfiltered.filter(|_| shown > 0) {
@@ -252,8 +252,8 @@ pub(super) fn know(
     }
     if let Some(back) = text::stamps_back(totals) {
         let why = match story.is_file {
-            true => "clocks may be apart, or parts out of order",
-            false => "each interface is read by itself",
+            true => "clocks may differ, or parts be out of order",
+            false => "each interface is read separately",
         };
         know.push(format!("Time stamps {back}: {why}."));
     }
@@ -272,32 +272,29 @@ pub(super) fn know(
     }
     let counts = [
         (
-            "Samples of others, which sums count as one each, charts leave out and rows marked ~ are estimated from",
+            "Samples of others, which sums count as one each, charts omit, and rows marked ~ are estimated from",
             (totals.samples, "packet"),
         ),
         (
-            "Seen again at another place, and counted where seen first",
+            "Copies from another capture point, counted at the first",
             (totals.copies, "packet"),
         ),
         (
-            "Meant as notifications, but not readable, and counted as none",
+            "Malformed notifications, not counted as notifications",
             (totals.malformed, "packet"),
         ),
-        (
-            "Too short in the capture to be read",
-            (totals.cut, "packet"),
-        ),
+        ("Captured too short to decode", (totals.cut, "packet")),
         ("With a wrong ICRC", (totals.icrc_bad, "notification")),
         (
-            "Used longest ago, and gone for want of room, so that display filters may find more than a row counts since it came again",
+            "Evicted for lack of room, least recently used first, so display filters may match more than a row counts since it reappeared",
             (totals.rows_evicted, "row"),
         ),
         (
-            "Used longest ago, and gone for want of room",
+            "Evicted for lack of room, least recently used first",
             (totals.flows_evicted, "data flow"),
         ),
         (
-            "Used longest ago, and gone for want of room",
+            "Evicted for lack of room, least recently used first",
             (totals.notifiers_evicted, "notifier"),
         ),
     ];
@@ -321,15 +318,15 @@ pub(super) fn know(
     let by_sender = has(|row| row.qp_side == Some(QpSide::Sender) && row.receiver_qp.is_none());
     if by_sender && has(|row| row.qp_side != Some(QpSide::Sender)) {
         know.push(
-            "Some notifications name the QP at the sender, some the one at the receiver or a flow label: of a flow whose names \
-             are not all known, each counts as a QP or flow of its own."
+            "Some notifications name the sender's QP, some the receiver's or a flow label: if not all names of a flow are known, \
+             each counts as a separate QP or flow."
                 .to_owned(),
         );
     }
     let all = tables.qps.len();
     if matched < all {
         know.push(format!(
-            "The table of QPs has rows that pass the filter: {} of {}. Sentences and charts are about all.",
+            "The table of QPs has the rows that pass the filter: {} of {}. Sentences and charts cover all.",
             grouped(matched as u64),
             grouped(all as u64)
         ));
@@ -348,8 +345,8 @@ pub(super) fn know(
     let told_apart = course.flows.len() as u64;
     if told_apart > 0 && flows > told_apart {
         know.push(format!(
-            "Charts tell {} of {} data flows apart, by how often they were notified; what the others sent is summed, as is \
-             what these sent before they were told apart.",
+            "Charts show {} of {} data flows separately, by how often they were notified; the others are summed, as is \
+             what these sent before they were shown separately.",
             grouped(told_apart),
             grouped(flows)
         ));

@@ -38,14 +38,14 @@
   const source = data.read.join(", ");
   document.title = source ? `${source}: congestion notifications` : "Congestion notifications";
   add(el("header", {},
-    el("h1", {}, "Who was told to slow down, and who did"),
+    el("h1", {}, "Notified senders, and whether they slowed down"),
     el("p", { class: "dim" }, [source, data.time].filter(Boolean).join(": ")),
-    data.part ? el("p", {}, el("strong", {}, `Only a part of it was looked at: ${data.part}.`)) : null));
+    data.part ? el("p", {}, el("strong", {}, `Only part of the input was analysed: ${data.part}.`)) : null));
   add(el("section", { "aria-label": "What happened" },
     el("ol", { class: "lead" }, sentences.map((sentence) => el("li", {}, sentence)))));
   if (know.length > 0) {
-    add(el("aside", { class: "know", "aria-label": "What to know beside that" },
-      el("strong", {}, "What to know beside that"), el("ul", {}, know.map((line) => el("li", {}, line)))));
+    add(el("aside", { class: "know", "aria-label": "Caveats" },
+      el("strong", {}, "Caveats"), el("ul", {}, know.map((line) => el("li", {}, line)))));
   }
 
   // Over time.
@@ -103,9 +103,9 @@
       const sum = (name) => rest(name, chosen.map((one) => one[name]));
       const lot = [...chosen];
       const told = rest("told", chosen.map((one) => one.told));
-      const othersTold = told.some((count) => count > 0) ? [{ label: "All else, and of flows not known", line: "rest", told }] : [];
+      const othersTold = told.some((count) => count > 0) ? [{ label: "Other and unknown flows", line: "rest", told }] : [];
       if (others > 0) {
-        lot.push({ label: `All else (data flows: ${show.count(others)})`, line: "rest", octets: sum("octets"), data: sum("data"), ce: sum("ce") });
+        lot.push({ label: `Other flows (data flows: ${show.count(others)})`, line: "rest", octets: sum("octets"), data: sum("data"), ce: sum("ce") });
       }
       const share = (ce, data) => ce.map((count, bin) => (data[bin] > 0 ? Math.min(1, count / data[bin]) : null));
       return {
@@ -115,9 +115,9 @@
       };
     }
     const first = series();
-    const rate = chart({ title: "Data rate, by flow", note: "of IP packets. The first and the last step may not be whole: their rates are too low then.", axis: time, format: show.bits, series: first.rate });
-    const notified = chart({ title: "Notifications in each step, by flow", note: "as far as the flow was known when they came.", axis: time, format: show.count, integer: true, series: first.told });
-    const marks = chart({ title: "Part of the data marked CE, by flow", note: "Nothing where there was no data.", axis: time, format: show.share, top: 1, dots: true, series: first.marks });
+    const rate = chart({ title: "Data rate, by flow", note: "of IP packets. The first and last steps may be partial: their rates are then too low.", axis: time, format: show.bits, series: first.rate });
+    const notified = chart({ title: "Notifications in each step, by flow", note: "as far as the flow was known on arrival.", axis: time, format: show.count, integer: true, series: first.told });
+    const marks = chart({ title: "Fraction of the data marked CE, by flow", note: "Empty where there was no data.", axis: time, format: show.share, top: 1, dots: true, series: first.marks });
 
     const state = el("p", { class: "small dim", role: "status" });
     const boxes = flows.map((one) => {
@@ -133,14 +133,14 @@
         box.checked = lines.has(one);
         box.disabled = !box.checked && lines.size >= LINES;
       }
-      state.textContent = `${lines.size} of ${show.count(flows.length)} are drawn, at most ${LINES}.`;
+      state.textContent = `${lines.size} of ${show.count(flows.length)} drawn, at most ${LINES}.`;
       const { rate: rates, marks: shares, told: counts } = series();
       rate.set(rates);
       notified.set(counts);
       marks.set(shares);
     }
     for (const { one, box } of boxes) box.checked = lines.has(one);
-    state.textContent = `${lines.size} of ${show.count(flows.length)} are drawn, at most ${LINES}.`;
+    state.textContent = `${lines.size} of ${show.count(flows.length)} drawn, at most ${LINES}.`;
     const byKey = new Map(flows.map((one) => [key(one.flow), one]));
     choose = (row) => {
       const one = byKey.get(key(row));
@@ -153,14 +153,14 @@
       };
     };
     const choice = flows.length > 1 ? el("details", { class: "screen" }, el("summary", {}, "Choose flows"), state,
-      el("fieldset", { class: "choices" }, el("legend", { class: "small dim" }, "Flows, those notified most first"), boxes.map(({ label }) => label))) : null;
+      el("fieldset", { class: "choices" }, el("legend", { class: "small dim" }, "Flows, most notified first"), boxes.map(({ label }) => label))) : null;
     const isData = course.data.some((count) => count > 0);
     add(el("section", {}, el("h2", {}, "Over time"),
-      el("p", { class: "dim small" }, "Time is that since the first packet."),
-      el("p", { class: "dim small screen" }, "Drag across a chart to zoom; a double click shows all. A step may be shorter than the time from packet to packet: choose longer ones to see rates."),
+      el("p", { class: "dim small" }, "Time since the first packet."),
+      el("p", { class: "dim small screen" }, "Drag across a chart to zoom; double-click to show all. A step may be shorter than the time between packets: choose longer steps to see rates."),
       time.bar, kinds.length > 0 ? told.figure : null,
       isData ? [choice, rate.figure, first.told.length > 0 ? notified.figure : null,
-        totals.ce > 0 ? marks.figure : el("p", {}, "None of the data was marked CE.")] : el("p", {}, "No RoCEv2 data was seen.")));
+        totals.ce > 0 ? marks.figure : el("p", {}, "None of the data was marked CE.")] : el("p", {}, "No RoCEv2 data was captured.")));
   }
   if (steps > 0) charts();
 
@@ -176,22 +176,22 @@
     return el("div", {}, el("span", { class: tone }, words), few, least, why === null ? null : el("div", { class: "small dim" }, why));
   }
   function subject(row) {
-    if (row.qp === null) return row.flow_label === null ? "not named" : `label ${show.hex(row.flow_label, 5)}`;
+    if (row.qp === null) return row.flow_label === null ? "unnamed" : `label ${show.hex(row.flow_label, 5)}`;
     return `${show.hex(row.qp)}${row.qp_side === "receiver" ? " (receiver’s)" : ""}`;
   }
   const estimated = (row, value, format) => (value === null ? null : `${row.sampled > 1 ? "~" : ""}${format(value)}`);
   const qp = (id) => about.qps.get(id);
   const rowColumns = [
-    { title: "Sender → receiver", about: qp("sender").about, value: ({ row }) => row.sender, cell: ({ row }) => `${row.sender === null ? "not known" : host(row.sender)} → ${row.receiver === null ? "not known" : host(row.receiver)}` },
+    { title: "Sender → receiver", about: qp("sender").about, value: ({ row }) => row.sender, cell: ({ row }) => `${row.sender === null ? "unknown" : host(row.sender)} → ${row.receiver === null ? "unknown" : host(row.receiver)}` },
     { title: "QP", about: qp("qp").about, value: ({ row }) => row.qp, cell: ({ row }) => subject(row) },
-    ...(data.differ_by_place ? [{ title: "Seen on", about: qp("interface").about, value: ({ row }) => row.interface, cell: ({ row }) => row.interface }] : []),
+    ...(data.differ_by_place ? [{ title: "Interface", about: qp("interface").about, value: ({ row }) => row.interface, cell: ({ row }) => row.interface }] : []),
     { title: "Kind", about: qp("kind").about, value: ({ row }) => row.kind, cell: ({ row }) => KINDS[row.kind] ?? row.kind },
     { title: "Notified by", about: qp("notifier").about, value: ({ row }) => row.notifier, cell: ({ row, by }) => `${host(row.notifier)} ${by}` },
     { title: "Total", number: true, about: qp("total").about, value: ({ row }) => row.total, cell: ({ row }) => estimated(row, row.total, show.count) },
     { title: "Mean/s", number: true, about: qp("rate_mean").about, value: ({ row }) => row.rate_mean, cell: ({ row }) => estimated(row, row.rate_mean, show.rate) },
     { title: "Peak/s", number: true, about: qp("rate_peak").about, value: ({ row }) => row.rate_peak, cell: ({ row }) => text(qp("rate_peak"), row.rate_peak) },
     { title: "CE", number: true, about: qp("ce_share").about, value: ({ row }) => row.ce_share, cell: ({ row }) => text(qp("ce_share"), row.ce_share) },
-    { title: "Verdict, and what it rests on", wide: true, about: qp("verdict").about, value: ({ row }) => row.verdict, cell: ({ row }) => verdict(row) },
+    { title: "Verdict and evidence", wide: true, about: qp("verdict").about, value: ({ row }) => row.verdict, cell: ({ row }) => verdict(row) },
   ];
   function details({ row, filter: words, since: moments }) {
     const value = (column) => (column.id in moments ? since(moments[column.id]) : text(column, row[column.id]));
@@ -206,11 +206,11 @@
   function section(title, ...parts) {
     add(el("section", {}, el("h2", {}, title), ...parts));
   }
-  section("Who was told to slow down", rows.length > 0
+  section("Notified senders", rows.length > 0
     ? table({ caption: "A row for each QP or flow and kind of notification", columns: rowColumns, rows, more: details })
-    : el("p", {}, totals.rows > 0 ? "No row passes the filter." : "Nobody, as far as was seen."),
+    : el("p", {}, totals.rows > 0 ? "No row passes the filter." : "No notification was captured."),
   data.mean_and_peak ? el("p", { class: "small dim" }, data.mean_and_peak) : null,
-  el("p", { class: "small dim" }, "A verdict is inferred: whether less data follows notifications than the same flow sends at other times. Unclear means that neither can be inferred. What a capture shows of the wire may hide a sender that slows down little or late; docs/verdicts.md of fcn-tools says how often verdicts were wrong."));
+  el("p", { class: "small dim" }, "A verdict is inferred from whether less data follows notifications than the same flow sends at other times. Unclear means that neither can be inferred. A capture may not show that a sender slows down little or late; docs/verdicts.md of fcn-tools reports how often verdicts were wrong."));
 
   // The other tables, column by column.
 
@@ -228,11 +228,11 @@
       // Rows tell the first four notifiers apart.
       unknown: point.flows === 0 && point.total > 0 ? { flows: "?" } : point.flows_at_least === "yes" ? { flows: `≥${show.count(point.flows)}` } : {},
     }));
-    section("Who notified", plain("notifiers", "Notifiers, by the source address of their notifications", points.sort((a, b) => b.total - a.total),
+    section("Notifiers", plain("notifiers", "By the source address of their notifications", points.sort((a, b) => b.total - a.total),
       ["notifier", "notifier_role", "trusted", "flows", "total", ...(snapshot.notifiers.some((point) => point.samples > 0) ? ["samples"] : []), "cnp", "fast_cnp_1", "fast_cnp_2", "proxy_cn", "wan_fcn", "rate_peak", "level_max", "queue_max", "malformed", "findings"]));
   }
   if (snapshot.hops.length > 0) {
-    section("Paths", plain("hops", "Hops, as IOAM traces tell; queues in the unit of the namespace", snapshot.hops,
+    section("Paths", plain("hops", "Hops from IOAM traces; queues in the unit of the namespace", snapshot.hops,
       ["path", "traces", "hop", "node", "namespace", "ingress", "egress", "queue_mean", "queue_max", "delay_max", "between"]));
   }
 
@@ -258,34 +258,34 @@
   const where = filters.frames ? "First frame, as a filter" : "First frame, in the order of capture";
   const words = (event) => el("div", {}, event.text, event.section ? el("div", { class: "small dim" }, event.section) : null);
   if (rules.size > 0) {
-    section("Findings, and doubts about the capture",
-      table({ caption: "Rules that packets break, and what else is remarkable in them", rows: [...rules.values()], columns: [
+    section("Findings and capture events",
+      table({ caption: "Broken rules and other remarkable packets", rows: [...rules.values()], columns: [
         { title: "Rule", value: ({ what }) => what, cell: ({ what }) => what },
         { title: "Severity", value: ({ severity }) => SEVERITIES.indexOf(severity), cell: ({ severity }) => tone(severity) },
         { title: "Times", number: true, value: ({ times }) => times, cell: ({ times }) => show.count(times) },
-        { title: "What was found", wide: true, cell: words },
+        { title: "Finding", wide: true, cell: words },
         { title: where, value: ({ frame: at }) => at, cell: ({ frame: at }) => frame(at) },
         { title: "Filter for all, with the plugin", cell: ({ what }) => (filters.rules[what] ? filter(filters.rules[what]) : null) },
       ] }),
-      el("h3", {}, "One by one"),
-      table({ caption: "Those in a row that are alike are one line", rows: found, columns: [
+      el("h3", {}, "Individual findings"),
+      table({ caption: "Consecutive equal findings are one line", rows: found, columns: [
         { title: "After", value: ({ at }) => at, cell: ({ at }) => since(at) },
         { title: "Severity", value: ({ event }) => SEVERITIES.indexOf(event.severity), cell: ({ event }) => tone(event.severity) },
         { title: "Rule", value: ({ event }) => event.what, cell: ({ event }) => event.what },
         { title: "Times", number: true, value: ({ event }) => event.times, cell: ({ event }) => show.count(event.times) },
         { title: where, value: ({ event }) => event.frame, cell: ({ event }) => frame(event.frame) },
-        { title: "From → to", value: ({ event }) => event.from, cell: ({ event }) => (event.from === null ? null : `${host(event.from)} → ${event.to === null ? "not known" : host(event.to)}`) },
-        { title: "What was found", wide: true, cell: ({ event }) => event.text },
+        { title: "From → to", value: ({ event }) => event.from, cell: ({ event }) => (event.from === null ? null : `${host(event.from)} → ${event.to === null ? "unknown" : host(event.to)}`) },
+        { title: "Finding", wide: true, cell: ({ event }) => event.text },
       ] }));
   }
   if (snapshot.interfaces.length > 0) {
-    section("Where it was captured", plain("interfaces", "Interfaces", snapshot.interfaces,
+    section("Capture interfaces", plain("interfaces", "Interfaces", snapshot.interfaces,
       ["name", "state", "received", "notifications", "data", "other", "paused", "cut", "undecodable", "dropped_kernel", "dropped_interface", "about"]));
   }
   if (snapshot.counters.length > 0) {
-    section("What NICs of this host count", plain("counters", "Counters of RDMA devices", snapshot.counters,
+    section("NIC counters of this host", plain("counters", "Counters of RDMA devices", snapshot.counters,
       ["device", "port", "interface", "counter", "quantity", "qps", "value", "growth", "seen", "resets"]));
   }
-  add(el("footer", { class: "small dim" }, el("p", {}, `Made by ${data.made_by}. Nothing was loaded to show this page; its data can be read as JSON in the element “data” of its source. Charts by uPlot.`)));
+  add(el("footer", { class: "small dim" }, el("p", {}, `Generated by ${data.made_by}. This page loads nothing; its data is JSON in the element “data” of its source. Charts by uPlot.`)));
   done();
 })();

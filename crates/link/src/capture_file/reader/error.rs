@@ -72,13 +72,15 @@ pub enum ReadErrorKind {
     Empty,
     /// The file begins with these octets, which no capture format does.
     #[error(
-        "not a capture file: it begins with {}; pcap and pcapng are read, also compressed by gzip or zstd \
-         (Wireshark's editcap makes them of other formats)",
+        "not a capture file: it begins with {}; supported are pcap and pcapng, also compressed with gzip or zstd \
+         (Wireshark's editcap converts other formats)",
         _0.map(|octet| format!("{octet:02X}")).join(" ")
     )]
     NotACapture([u8; 4]),
     /// The file ends inside a record or inside compressed data.
-    #[error("the file ends within what begins here: the capture, or its copy, was not finished")]
+    #[error(
+        "the file ends in the middle of what starts here: the capture, or its copy, is incomplete"
+    )]
     Cut,
     /// The file states something that is impossible or exceeds a limit.
     #[error("{0}")]
@@ -136,12 +138,14 @@ impl fmt::Display for Inner {
         if kind.has_place() {
             match packets {
                 0 => write!(f, "octet {octet}, before the first packet: ")?,
-                _ => write!(f, "octet {octet}, behind packet {packets}: ")?,
+                _ => write!(f, "octet {octet}, after packet {packets}: ")?,
             }
         }
         kind.fmt(f)?;
         match packets {
-            1.. if matches!(kind, ReadErrorKind::Cut) => f.write_str("; what is in front is whole"),
+            1.. if matches!(kind, ReadErrorKind::Cut) => {
+                f.write_str("; everything before it is complete")
+            }
             _ => Ok(()),
         }
     }
@@ -156,7 +160,7 @@ impl ReadErrorKind {
     #[cold]
     pub(super) fn version(major: u16, minor: u16) -> Self {
         Self::refused(format_args!(
-            "version {major}.{minor} of the format, which is not known; Wireshark's editcap may convert it"
+            "unsupported format version {major}.{minor}; Wireshark's editcap may convert it"
         ))
     }
 
@@ -173,8 +177,8 @@ impl ReadErrorKind {
 fn advice(e: &io::Error) -> &'static str {
     match e.kind() {
         io::ErrorKind::NotFound => "; check the name",
-        io::ErrorKind::PermissionDenied => "; it must be readable for you",
-        io::ErrorKind::IsADirectory => "; name a file in that folder",
+        io::ErrorKind::PermissionDenied => "; you need read permission",
+        io::ErrorKind::IsADirectory => "; specify a file in that folder",
         io::ErrorKind::NotSeekable => "; a pipe is read only once: save it to a file first",
         _ => "",
     }

@@ -282,7 +282,7 @@ impl<const N: usize> Value for [u8; N] {
         places.iter().for_each(|(at, ..)| put(data, *at, self));
     }
 
-    fn check(&self, _: &'static str, _: &[FieldPosition]) -> Result<()> {
+    fn check(&self, _: Layer, _: &'static str, _: &[FieldPosition]) -> Result<()> {
         Ok(())
     }
 }
@@ -296,8 +296,8 @@ impl Value for Path {
         self.write_to(data.get_mut(start(places)..).unwrap_or_default());
     }
 
-    fn check(&self, _: &'static str, places: &[FieldPosition]) -> Result<()> {
-        self.check_widths().map_err(|e| e.at(start(places)))
+    fn check(&self, layer: Layer, _: &'static str, places: &[FieldPosition]) -> Result<()> {
+        self.check_widths(layer).map_err(|e| e.at(start(places)))
     }
 }
 
@@ -589,7 +589,7 @@ macro_rules! messages {
             fn write(&self, data: &mut [u8]) -> Result<()> {
                 match self {
                     $(Self::$name(message) => {
-                        message.check_widths()?;
+                        message.check_widths(Layer::RdmaCm)?;
                         message.write_to(data);
                     })+
                 }
@@ -815,8 +815,8 @@ impl IpCm {
         }
         let mut out = [0; IP_CM_LEN];
         let (major, minor) = ([(VERSION, 0, 4)], [(VERSION, 4, 4)]);
-        self.major.check("Major Version", &major)?;
-        self.minor.check("Minor Version", &minor)?;
+        self.major.check(Layer::RdmaCm, "Major Version", &major)?;
+        self.minor.check(Layer::RdmaCm, "Minor Version", &minor)?;
         self.major.write(&mut out, &major);
         self.minor.write(&mut out, &minor);
         put(&mut out, IP_VERSION, &[family << 4]);

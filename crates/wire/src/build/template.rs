@@ -91,10 +91,10 @@ pub enum TemplateError {
         why: &'static str,
     },
     /// The template was created without this field.
-    #[error("{0:?} cannot be changed: name it when the template is made")]
+    #[error("{0:?} cannot be changed: list it when creating the template")]
     NotPrepared(Field),
     /// IPv4 address for an IPv6 frame, or vice versa.
-    #[error("{0:?} cannot be changed: the address and the frame are not of the same IP version")]
+    #[error("{0:?} cannot be changed: the address and the frame differ in IP version")]
     Family(Field),
     /// The buffer is shorter than the frame.
     #[error("the frame needs {need} octets, the buffer has {have}")]

@@ -5,6 +5,10 @@
 //! their content, and `message.rs` interprets the message. It works on octets alone, allocates
 //! nothing, and reads each header once.
 
+pub mod claim;
+pub(crate) mod layer;
+pub mod message;
+pub mod notification;
 mod walk;
 
 use crate::checksum;
@@ -12,12 +16,12 @@ use crate::claim::{Claim, Evidence, proves_roce};
 use crate::error::Error;
 use crate::erspan::Mirror;
 use crate::header::{ipv4, ipv6, udp};
+pub use crate::headers::link_type::LinkType;
 use crate::icrc::{self, Verdict};
 use crate::infiniband;
 pub use crate::ip::Ip;
 use crate::ipv6_ext::{ExtHeader, Ipv6Option, MAX_OPTIONS_HEADER, Options, next_header};
 use crate::layer::Layer;
-pub use crate::link_type::LinkType;
 use crate::octets::{put, u8_at};
 use crate::profile::{Profile, SFLOW_PORT};
 use crate::proxy_cn::Family;

@@ -145,11 +145,11 @@ impl Profile {
     pub fn validate(&self) -> Result<(), ProfileError> {
         const FAST: (u8, &str) = (
             0b100,
-            fast_cnp!("section 4 wants the top three bits 100 (0x80 to 0x9f)"),
+            fast_cnp!("section 4 requires the top three bits to be 100 (0x80 to 0x9f)"),
         );
         const PROXY: (u8, &str) = (
             0b000,
-            proxy_cn!("section 5.2 wants the top three bits 000 (0x02 to 0x1f)"),
+            proxy_cn!("section 5.2 requires the top three bits to be 000 (0x02 to 0x1f)"),
         );
         if self.force {
             return Ok(());
@@ -183,7 +183,7 @@ impl Profile {
                 return refuse(name, &shown, why);
             }
             if let Some((_, owner)) = (ASSIGNED_OPTIONS.iter()).find(|(kind, _)| *kind == value) {
-                return refuse(name, &shown, &format!("{owner} has that option type"));
+                return refuse(name, &shown, &format!("{owner} uses that option type"));
             }
             if let Some((other, ..)) = ours[..i].iter().find(|(_, kind, ..)| *kind == value) {
                 return refuse(name, &shown, &format!("{other} has the same value"));
@@ -201,7 +201,7 @@ impl Profile {
             return refuse(
                 "wan_fcn_port",
                 &self.wan_fcn_port,
-                wan_fcn!("section 5 wants a system port (1 to 1023)"),
+                wan_fcn!("section 5 requires a system port (1 to 1023)"),
             );
         }
         self.validate_ports()?;
@@ -230,10 +230,10 @@ impl Profile {
         ports.sort_by_key(|(_, port, usual)| port != usual);
         for (i, (name, port, _)) in ports.iter().enumerate() {
             if *port == 0 {
-                return refuse(name, port, "0 is no port");
+                return refuse(name, port, "0 is not a port");
             }
             if *port == VXLAN_PORT {
-                return refuse(name, port, "VXLAN has that port");
+                return refuse(name, port, "VXLAN uses that port");
             }
             if let Some((other, ..)) = ports[..i].iter().find(|(_, p, _)| p == port) {
                 return refuse(name, port, &format!("{other} has the same value"));
@@ -260,7 +260,7 @@ fn refuse(name: &'static str, value: &dyn fmt::Display, why: &str) -> Result<(),
     Err(ProfileError {
         name: Some(name),
         text: format!(
-            "{name} = {value} is refused: {why}; with force = true it is taken, for negative testing"
+            "{name} = {value} is refused: {why}; force = true accepts it, for negative testing"
         ),
     })
 }

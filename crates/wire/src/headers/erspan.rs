@@ -24,6 +24,7 @@
 use crate::error::Result;
 use crate::fields::{Bits, FieldPosition, Value, Values, bits, values};
 use crate::header::{erspan as field, gre};
+use crate::layer::Layer;
 use crate::octets::{array, put, u32_at};
 use std::net::IpAddr;
 
@@ -148,7 +149,7 @@ impl Value for Option<[u8; field::PLATFORM_LEN]> {
         );
     }
 
-    fn check(&self, _: &'static str, _: &[FieldPosition]) -> Result<()> {
+    fn check(&self, _: Layer, _: &'static str, _: &[FieldPosition]) -> Result<()> {
         Ok(())
     }
 }

@@ -113,26 +113,26 @@ pub struct RuleInfo {
 
 rules! {
     PacketLength = "fcn.packet.length", Packet, Error, "RFC 768, RFC 791 section 3.1, RFC 8200 section 3",
-        "A length of IP or UDP contradicts the packet: more than it holds, or less than IP carries";
+        "An IP, UDP or option length contradicts the packet: more than it holds, or less than IP carries";
 
     ClassWithData = "class.with_data", Class, Note, "RFC 2474, IEEE 802.1Q",
-        "The notifications travel in the class of the data: where data of that class queues on their way, or is paused, they are late";
+        "The notifications share the data's traffic class: if data of that class queues or is paused on their path, they are late";
     ClassSeveral = "class.several", Class, Note, "RFC 2474, IEEE 802.1Q",
-        "The notifications about the flow travel in several classes";
+        "The notifications about the flow use several traffic classes";
 
     RoceMalformed = "rocev2.malformed", Roce, Error, "IBTA vol. 1 Annex A17",
-        "The RoCEv2 packet is shorter than its opcode's headers and the ICRC";
+        "The RoCEv2 packet is shorter than the headers of its opcode and the ICRC";
     RoceIcrcBad = "rocev2.icrc.bad", Roce, Error, "IBTA vol. 1 Annex A17.3.3",
-        "The ICRC matches no known reading of the packet";
+        "The ICRC matches none of the known ways to compute it";
     RoceTver = "rocev2.tver.nonzero", Roce, Warning, "IBTA vol. 1 section 9.2.4",
         "The transport header version is not 0";
     RoceIbCnp = "rocev2.opcode.infiniband_cnp", Roce, Error, "IBTA vol. 1 Annex A17.9.3",
-        "Opcode 0x80 is the CNP of InfiniBand (Annex A10); that of RoCEv2 is 0x81";
+        "Opcode 0x80 is the InfiniBand CNP (Annex A10); the RoCEv2 CNP is 0x81";
 
     CnpMalformed = "cnp.malformed", Cnp, Error, "IBTA vol. 1 Annex A17.9.3",
-        "The CNP is not BTH, 16 reserved octets and ICRC";
+        "The CNP does not consist of BTH, 16 reserved octets and ICRC";
     CnpBecn = "cnp.becn.clear", Cnp, Warning, "IBTA vol. 1 Annex A17.9.3",
-        "BECN is 0; a CNP has it set to 1";
+        "BECN is 0; a CNP has BECN 1";
     CnpPsn = "cnp.psn.nonzero", Cnp, Warning, "IBTA vol. 1 Annex A17.9.3",
         "The PSN is not 0; a CNP has PSN 0";
     CnpReserved = "cnp.reserved.nonzero", Cnp, Warning, "IBTA vol. 1 Annex A17.9.3",
@@ -151,11 +151,11 @@ rules! {
     FastCnpSeveralHeaders = "fastcnp.header.several", FastCnp, Warning, fast_cnp!("section 4"),
         "More than one Destination Options header; a Fast CNP has one";
     FastCnpNotCnp = "fastcnp.not_a_cnp", FastCnp, Error, fast_cnp!("section 4"),
-        "The option precedes something that is not a CNP";
+        "The option is followed by something other than a CNP";
     FastCnpLength1 = "fastcnp.option1.length", FastCnp, Error, fast_cnp!("section 4"),
         "Opt Data Len of option 1 is not 16";
     FastCnpAlignment = "fastcnp.alignment", FastCnp, Warning, fast_cnp!("section 4, RFC 8200 section 4.2"),
-        "The option is not aligned as the figure draws it (option 1 at 4n+2, option 2 at 4n)";
+        "The option is not aligned as in the draft's figure (option 1 at 4n+2, option 2 at 4n)";
     FastCnpReserved = "fastcnp.reserved.nonzero", FastCnp, Warning, fast_cnp!("section 4, RFC 9486 section 3"),
         "The reserved octet of option 2 is not 0";
     FastCnpIoamType = "fastcnp.ioam_opt_type.unknown", FastCnp, Error, fast_cnp!("section 4, RFC 9197 section 4.4"),
@@ -167,28 +167,28 @@ rules! {
     FastCnpOriginal = "fastcnp.original_destination.invalid", FastCnp, Warning, fast_cnp!("section 4"),
         "The original destination address cannot be a receiver's (unspecified, multicast or loopback)";
     FastCnpRate = "fastcnp.rate.exceeded", FastCnp, Warning, fast_cnp!("section 5; limit chosen by us"),
-        "One notifier sends Fast CNPs about one flow faster than the rate limit";
+        "A notifier exceeds the rate limit of Fast CNPs about one flow";
     FastCnpMarked = "fastcnp.ce.also_marked", FastCnp, Warning, fast_cnp!("section 4"),
-        "The data packet that caused a Fast CNP is marked CE as well, though its sender is known to handle Fast CNPs";
+        "The data packet that caused a Fast CNP is also marked CE, although its sender is known to handle Fast CNPs";
     FastCnpMarkUnclear = "fastcnp.ce.unclear", FastCnp, Note, fast_cnp!("section 4"),
-        "Data is marked CE beside a switch's Fast CNP, and its sender handles those; whether it was the packet that caused it cannot be told";
+        "Data is marked CE although a switch sent a Fast CNP about its flow and its sender handles those; it may not be the packet that caused it";
     FastCnpUntrusted = "fastcnp.source.untrusted", FastCnp, Error, fast_cnp!("section 5"),
-        "The source is not on the access list: perhaps forged, or from outside of the domain";
+        "The source is not on the access list: it may be forged, or outside the domain";
     FastCnpBorder = "fastcnp.border.crossed", FastCnp, Warning, fast_cnp!("section 5"),
-        "The Fast CNP goes across the domain's border, which has to drop it; seen behind the border, it did not";
+        "The Fast CNP is addressed across the domain's border, which must drop it; if captured after the border, it was not dropped";
 
     IoamMalformed = "ioam.malformed", Ioam, Error, "RFC 9197 section 4.4",
         "The IOAM trace cannot be read";
     IoamNodeLen = "ioam.node_len.mismatch", Ioam, Error, "RFC 9197 section 4.4.1",
-        "NodeLen is not the length of the data that the trace type asks for";
+        "NodeLen does not match the data that the trace type specifies";
     IoamNodeLenZero = "ioam.node_len.zero", Ioam, Error, "RFC 9197 section 4.4.1",
-        "NodeLen is 0, yet there is node data";
+        "NodeLen is 0, but there is node data";
     IoamRemaining = "ioam.remaining_len.excess", Ioam, Error, "RFC 9197 section 4.4.1",
         "RemainingLen is larger than the node data list";
     IoamRagged = "ioam.node_list.ragged", Ioam, Error, "RFC 9197 section 4.4.1",
         "The node data list is not a whole number of nodes";
     IoamUndefined = "ioam.trace_type.undefined", Ioam, Error, "RFC 9197 section 4.4.1",
-        "The trace type has undefined bits (12 to 21) set; whoever encapsulates must set them to 0";
+        "The trace type has undefined bits (12 to 21) set; the encapsulating node must set them to 0";
     IoamReservedBit = "ioam.trace_type.reserved", Ioam, Warning, "RFC 9197 section 4.4.1",
         "Bit 23 of the trace type is reserved and must be 0";
     IoamFlag = "ioam.flags.undefined", Ioam, Note, "RFC 9197 section 4.4.1",
@@ -196,12 +196,12 @@ rules! {
     IoamReserved = "ioam.reserved.nonzero", Ioam, Warning, "RFC 9197 section 4.4.1, RFC 9486 section 3",
         "A reserved octet is not 0";
     IoamOverflow = "ioam.overflow", Ioam, Note, "RFC 9197 section 4.4.1",
-        "Overflow: a node that had data to add found too little room for it, so the trace is incomplete";
+        "Overflow: a node had too little room for its data, so the trace is incomplete";
 
     ProxyCnMalformed = "proxycn.malformed", ProxyCn, Error, proxy_cn!("section 4; layout chosen by us"),
         "The proxy notification is too short for its five-tuple and level";
     ProxyCnChecksum = "proxycn.checksum.bad", ProxyCn, Error, "RFC 768, RFC 8200 section 8.1",
-        "The UDP checksum is wrong, or 0 over IPv6: who is told drops the notification";
+        "The UDP checksum is wrong, or 0 over IPv6: the destination drops the notification";
     ProxyCnReserved = "proxycn.reserved.nonzero", ProxyCn, Warning, proxy_cn!("section 4; layout chosen by us"),
         "The reserved bits are not 0";
     ProxyCnTooLong = "proxycn.length.excess", ProxyCn, Error, proxy_cn!("section 4"),
@@ -209,17 +209,17 @@ rules! {
     ProxyCnTuple = "proxycn.tuple.mismatch", ProxyCn, Warning, proxy_cn!("section 4"),
         "The five-tuple disagrees with the invoking packet";
     ProxyCnFamily = "proxycn.family.unclear", ProxyCn, Warning, proxy_cn!("section 4; layout chosen by us"),
-        "The invoking packet does not tell whether the five-tuple is IPv4 or IPv6; the outer header's version was taken";
+        "The invoking packet does not show whether the five-tuple is IPv4 or IPv6; the outer header's version was assumed";
     ProxyCnInvokingNone = "proxycn.invoking.missing", ProxyCn, Warning, proxy_cn!("section 4"),
-        "There is no invoking packet behind the five-tuple";
+        "No invoking packet follows the five-tuple";
     ProxyCnInvokingShort = "proxycn.invoking.short", ProxyCn, Note, proxy_cn!("section 4"),
-        "Less of the invoking packet is quoted than would fit";
+        "The notification quotes less of the invoking packet than would fit";
     ProxyCnRate = "proxycn.rate.exceeded", ProxyCn, Warning, proxy_cn!("section 6; limit chosen by us"),
-        "One notifier tells the proxy about one flow faster than the rate limit";
+        "A notifier exceeds the rate limit of proxy notifications about one flow";
     ProxyCnUntrusted = "proxycn.source.untrusted", ProxyCn, Error, proxy_cn!("section 6"),
-        "The source is not on the access list: perhaps forged, or from outside of the domain";
+        "The source is not on the access list: it may be forged, or outside the domain";
     ProxyCnBorder = "proxycn.border.crossed", ProxyCn, Warning, proxy_cn!("section 6"),
-        "The proxy notification goes across the domain's border, which has to drop it; seen behind the border, it did not";
+        "The proxy notification is addressed across the domain's border, which must drop it; if captured after the border, it was not dropped";
 
     ProxyAddressLength = "proxycn.option.length", ProxyAddress, Error, proxy_cn!("section 5.2"),
         "Opt Data Len of the proxy address option is not 16";
@@ -235,42 +235,42 @@ rules! {
     WanFcnMalformed = "wanfcn.malformed", WanFcn, Error, wan_fcn!("section 4.2"),
         "The FCN message is too short for its flow label and level";
     WanFcnChecksum = "wanfcn.checksum.bad", WanFcn, Error, "RFC 768, RFC 8200 section 8.1",
-        "The UDP checksum is wrong, or 0 over IPv6: who is told drops the FCN";
+        "The UDP checksum is wrong, or 0 over IPv6: the destination drops the FCN";
     WanFcnLength = "wanfcn.length", WanFcn, Warning, wan_fcn!("section 4.2"),
         "The UDP length is not 12";
     WanFcnReserved = "wanfcn.reserved.nonzero", WanFcn, Warning, wan_fcn!("section 4.2"),
         "The reserved bits are not 0 (ignored on receipt)";
     WanFcnRate = "wanfcn.rate.exceeded", WanFcn, Warning, wan_fcn!("section 6; limit chosen by us"),
-        "One notifier sends FCNs about one flow label faster than the rate limit";
+        "A notifier exceeds the rate limit of FCNs about one flow label";
     WanFcnUntrusted = "wanfcn.source.untrusted", WanFcn, Error, wan_fcn!("section 6; access list chosen by us"),
-        "The source is not on the access list: perhaps forged, or from outside of the domain";
+        "The source is not on the access list: it may be forged, or outside the domain";
     WanFcnBorder = "wanfcn.border.crossed", WanFcn, Warning, wan_fcn!("section 6; border filter chosen by us"),
-        "The FCN goes across the border of its controlled domain, which has to drop it; seen behind the border, it did not";
+        "The FCN is addressed across the border of its controlled domain, which must drop it; if captured after the border, it was not dropped";
 
     PncMalformed = "pnc.malformed", Pnc, Error, proxy_cn!("section 5.1"),
         "The routing message around the Proxy Node Capability cannot be read";
     PncFlagsLength = "pnc.flags.length", Pnc, Error, "RFC 7794 section 2.1, RFC 9792 section 2",
-        "The flags are empty, or in OSPF no multiple of 4 octets long: the LSA is malformed and to be ignored";
+        "The flags are empty, or in OSPF not a multiple of 4 octets: the LSA is malformed and must be ignored";
     PncFlagsExcess = "pnc.flags.excess", Pnc, Warning, "RFC 9792 section 2",
-        "The Prefix Extended Flags are longer than the bits that are set need";
+        "The Prefix Extended Flags are longer than their set bits require";
     PncNhcLength = "pnc.bgp.length", Pnc, Error, proxy_cn!("section 5.1.4"),
-        "The PNC characteristic carries a value; its length is 0";
+        "The PNC characteristic has a value; its length must be 0";
     PncNhcOrder = "pnc.bgp.order", Pnc, Warning, bgp_nhc!("section 2.2"),
         "Characteristic codes are not in increasing order";
     PncNhcNextHop = "pnc.bgp.next_hop", Pnc, Error, bgp_nhc!("section 2.3"),
-        "The attribute's next hop does not match the route's (a link-local one alone takes the BGP Identifier too): its characteristics do not apply";
+        "The attribute's next hop does not match the route's (a link-local one alone also needs the BGP Identifier): its characteristics do not apply";
     PncNhcMalformed = "pnc.bgp.malformed", Pnc, Error, bgp_nhc!("section 2.4"),
-        "The Next Hop Dependent Characteristics attribute cannot be read and is discarded alone";
+        "The Next Hop Dependent Characteristics attribute cannot be read; only this attribute is discarded";
     PncNhcFlags = "pnc.bgp.attribute_flags", Pnc, Error, bgp_nhc!("section 2, RFC 7606 section 3"),
         "The Next Hop Dependent Characteristics attribute is not marked optional and transitive";
     PncNhcDuplicate = "pnc.bgp.duplicate", Pnc, Warning, bgp_nhc!("section 2.1"),
         "The same characteristic with the same value occurs twice";
     PncSeveral = "pnc.several", Pnc, Warning, "RFC 7794 section 2.1, RFC 7684 section 2.1, RFC 9792 section 2, RFC 8362 section 4, RFC 7606 section 3",
-        "Flags, a prefix TLV or an attribute that counts once occurs again; only the first is used";
+        "Flags, a prefix TLV or an attribute that counts only once is repeated; only the first is used";
     PncNotHost = "pnc.prefix.not_host", Pnc, Warning, proxy_cn!("section 5.1; reading chosen by us"),
-        "PNC is set on a prefix that is not a host's (/32 or /128)";
+        "PNC is set on a prefix that is not a host prefix (/32 or /128)";
     PncNotKept = "pnc.not_preserved", Pnc, Warning, proxy_cn!("sections 5.1.1 to 5.1.3"),
-        "PNC is set for the prefix where it comes from, and is missing where a router passes it on; a fragment not seen yet may have it";
+        "PNC is set for the prefix at its origin, but missing where a router passes it on; a fragment not captured yet may have it";
 
     PfcMalformed = "pfc.malformed", Pfc, Error, "IEEE 802.1Q clause 36.1",
         "The PFC frame is shorter than its class vector and pause times";

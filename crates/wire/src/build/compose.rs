@@ -771,7 +771,7 @@ impl Part<'_> {
 
 /// Returns the error for a tunnel without a number for its payload.
 fn unsupported_payload(layer: Layer, ether_type: u16) -> Error {
-    let (field, expected) = ("payload's EtherType", "one that the tunnel carries");
+    let (field, expected) = ("payload's EtherType", "one that the tunnel can carry");
     Error::value(layer, 0, field, ether_type.into(), expected)
 }
 

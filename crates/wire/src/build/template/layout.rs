@@ -123,14 +123,14 @@ impl Layout {
             End::Malformed(e) => return Err(e),
             End::Cut { layer, need, have } => return Err(Error::short(layer, need, have)),
             End::Fragment { offset, .. } => {
-                let (field, expected) = ("fragment offset", "a whole packet");
+                let (field, expected) = ("fragment offset", "an unfragmented packet");
                 let offset = offset as u64;
                 return Err(Error::value(Layer::Fragment, 0, field, offset, expected));
             }
         }
         let Some(datagram) = frame.datagram() else {
             let (at, found) = frame.ip().map_or((0, 0), |ip| (ip.start, ip.protocol));
-            let (field, expected) = ("protocol", "17, for RoCEv2 is carried by UDP");
+            let (field, expected) = ("protocol", "17 (RoCEv2 uses UDP)");
             return Err(Error::value(Layer::Udp, at, field, found.into(), expected));
         };
         let port = datagram.destination_port;
@@ -153,7 +153,7 @@ impl Layout {
             Verdict::Good(reading) => reading.unwrap_or_default(),
             Verdict::Bad { .. } | Verdict::Unchecked => {
                 let found = u64::from(u32_at(frame.bytes(), icrc).swap_bytes());
-                let expected = "what one of the readings gives (emit with Policy::Compute)";
+                let expected = "the value of one of the readings (emit with Policy::Compute)";
                 return Err(Error::value(Layer::Icrc, icrc, "ICRC", found, expected));
             }
         };
@@ -199,7 +199,7 @@ impl Layout {
             Field::DestQp => (bth + bth_field::DEST_QP, 3),
             Field::UdpSource => (self.udp + udp::SOURCE, 2),
             Field::DestinationAddress if is_routed(frame, ip) => {
-                let why = "its routing header decides what the destination address means";
+                let why = "its routing header changes the meaning of the destination address";
                 return Err(lacks(why));
             }
             Field::SourceAddress if self.is_ipv4 => (ip + ipv4::SOURCE, 4),
@@ -208,7 +208,7 @@ impl Layout {
             Field::DestinationAddress => (ip + ipv6::DESTINATION, 16),
             Field::FastCnpOriginalDestination => {
                 let at = original_destination_at(frame);
-                (at.ok_or(lacks("there is no Fast CNP option in it"))?, 16)
+                (at.ok_or(lacks("it has no Fast CNP option"))?, 16)
             }
             Field::RethAddress => (reth()?, 8),
             Field::RethKey => (reth()? + 8, 4),
@@ -398,7 +398,7 @@ fn check_no_checksums(frame: &Frame<'_>) -> Result<(), Error> {
             _ => continue,
         };
         if found != 0 {
-            let expected = "0, for it would have to follow every change";
+            let expected = "0, because every change would alter it";
             let error = Error::value(span.layer, at, "checksum", found.into(), expected);
             return Err(error);
         }
@@ -412,7 +412,7 @@ fn check_ipv4_checksum(header: &[u8], ip: usize) -> Result<(), Error> {
         return Ok(());
     }
     let (field, found) = ("header checksum", u16_at(header, ipv4::CHECKSUM).into());
-    let (at, expected) = (ip + ipv4::CHECKSUM, "the right one");
+    let (at, expected) = (ip + ipv4::CHECKSUM, "the correct checksum");
     Err(Error::value(Layer::Ipv4, at, field, found, expected))
 }
 

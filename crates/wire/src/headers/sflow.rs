@@ -66,8 +66,8 @@
 //! ```
 
 use crate::error::{Error, Result};
+use crate::headers::link_type::LinkType;
 use crate::layer::Layer;
-use crate::link_type::LinkType;
 use crate::octets::{ipv4_at, ipv6_at, put, u32_at};
 use std::net::IpAddr;
 

@@ -8,7 +8,7 @@ use crate::pnc::Prefix;
 #[non_exhaustive]
 pub enum RulesError {
     /// Two prefixes of different length or family.
-    #[error("{from} cannot be mapped to {to}: give prefixes of the same length and IP version")]
+    #[error("{from} cannot be mapped to {to}: use prefixes of the same length and IP version")]
     Prefixes {
         /// Prefix to be mapped.
         from: Prefix,
@@ -16,10 +16,10 @@ pub enum RulesError {
         to: Prefix,
     },
     /// A prefix that has a mapping already.
-    #[error("{0} is mapped twice: leave one of the mappings out")]
+    #[error("{0} is mapped twice: remove one of the mappings")]
     PrefixTwice(Prefix),
     /// A value that has a mapping already.
-    #[error("{what} {value:#x} is mapped twice: leave one of the mappings out")]
+    #[error("{what} {value:#x} is mapped twice: remove one of the mappings")]
     Twice {
         /// Kind of value: "MAC address", "VLAN id", "UDP port", "QP".
         what: &'static str,
@@ -27,7 +27,7 @@ pub enum RulesError {
         value: u64,
     },
     /// A value that its field cannot hold.
-    #[error("{what} {value} is too large: give 0 to {max}")]
+    #[error("{what} {value} is too large: use 0 to {max}")]
     Wide {
         /// Name of the field.
         what: &'static str,
@@ -37,7 +37,7 @@ pub enum RulesError {
         max: u64,
     },
     /// A range of UDP ports whose end is before its beginning.
-    #[error("the range of UDP ports {first} to {last} is empty: give the lower port first")]
+    #[error("the range of UDP ports {first} to {last} is empty: put the lower port first")]
     EmptyRange {
         /// First port.
         first: u16,
@@ -60,8 +60,8 @@ pub enum RewriteError {
     },
     /// An Ethernet header was requested, but its EtherType cannot be determined.
     #[error(
-        "this {link:?} packet cannot be put into an Ethernet frame: it is neither IPv4 nor IPv6, and its capture gives no \
-         EtherType; leave it out"
+        "this {link:?} packet cannot be put into an Ethernet frame: it is neither IPv4 nor IPv6, and its capture has \
+         no EtherType; leave it out"
     )]
     NoEtherType {
         /// Link type of the capture.

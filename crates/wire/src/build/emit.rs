@@ -107,7 +107,7 @@ pub fn fast_cnp(
     out: &mut [u8],
 ) -> Result<usize> {
     if carrier.destination.is_ipv4() {
-        return Err(family(carrier.destination, "6, as a Fast CNP's"));
+        return Err(family(carrier.destination, "6 (Fast CNPs use IPv6)"));
     }
     let options = [OptionPart::FastCnp(*option)];
     let parts = [

@@ -74,7 +74,7 @@ impl Reading {
             Self::Covered => "extension headers covered, mutable option data as ones",
             Self::Skipped => "extension headers skipped, IPv6 header as on the wire",
             Self::Rewritten => "extension headers skipped, IPv6 header rewritten as if absent",
-            Self::SoftRoce => "as Linux soft-RoCE: 8 octets behind the IPv6 header taken for UDP",
+            Self::SoftRoce => "as Linux soft-RoCE: 8 octets after the IPv6 header taken as UDP",
         }
     }
 

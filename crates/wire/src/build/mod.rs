@@ -1,0 +1,6 @@
+//! Building and changing packets.
+
+pub mod compose;
+pub mod emit;
+pub mod rewrite;
+pub mod template;

@@ -1,0 +1,5 @@
+//! The rules that packets are checked against, and the texts and code points that they follow.
+
+pub mod draft;
+pub mod finding;
+pub mod profile;
