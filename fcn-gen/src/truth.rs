@@ -341,7 +341,7 @@ mod tests {
     use crate::gallery::Selection;
 
     fn truth_of(name: &str) -> (Capture, Truth) {
-        let capture = Selection::all_of(name).play().unwrap();
+        let capture = Selection::all_of(name).play();
         let truth = of_gallery(name, &capture, &Profile::DEFAULT);
         (capture, truth)
     }
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn each_packet_has_a_vantage_point() {
         for gallery in gallery::all() {
-            let (capture, truth) = truth_of(&gallery.name);
+            let (capture, truth) = truth_of(gallery.name);
             let packets: u64 = truth.vantage_points.iter().map(|point| point.packets).sum();
             assert_eq!(packets, capture.packets.len() as u64);
             assert_eq!(truth.mechanism, GALLERY_MECHANISM);

@@ -345,9 +345,7 @@ fn play_gallery<'w>(
     output: Output<'w>,
     stop: &AtomicBool,
 ) -> Result<(CaptureWriter<'w>, Truth)> {
-    let mut capture = selection
-        .play()
-        .map_err(|error| Failure::bad_scenario(&error))?;
+    let mut capture = selection.play();
     let snap_len = request.snap_len.unwrap_or(0);
     if snap_len > 0 {
         for packet in &mut capture.packets {

@@ -1254,7 +1254,7 @@ fn each_single_packet_rule_is_detected_alone() {
             let (mut simulation, device) = network(&case);
             simulation.profile = defects.profile.clone();
             let setup = Setup::new(&simulation, device, case.role, false);
-            for packet in defects.play().unwrap().packets {
+            for packet in defects.play().packets {
                 if packet.link != LinkType::Ethernet || !packet.is_whole() {
                     continue;
                 }

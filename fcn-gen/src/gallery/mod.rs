@@ -4,19 +4,21 @@
 //! there is a rule. Each has families, of which one or all are played. Traffic of simulated hosts
 //! and switches is in `sim`; formats and rules are in the wire crate.
 //!
-//! The files `formats.toml` and `malformed.toml` define the layers of packets and the changes to
-//! them; `layers.rs` builds packets from these definitions.
+//! A family is a function that composes its packets one after another, each in one statement
+//! (`formats.rs`, `malformed.rs`), of parts that many packets share (`stacks.rs`).
 
-mod layers;
+mod composer;
+// Tables, with more in a line than rustfmt allows.
+#[rustfmt::skip]
+mod formats;
+#[rustfmt::skip]
+mod malformed;
+#[rustfmt::skip]
+mod stacks;
 
-use bumpalo::Bump;
-use fcn_wire::compose::Part;
-use fcn_wire::icrc::{self, Policy};
-use fcn_wire::{Frame, LinkType, Profile, Rule};
-use layers::{Composer, ETHERNET, Hex, Layer};
-use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer};
-use std::sync::LazyLock;
+use composer::Composer;
+use core::slice;
+use fcn_wire::{LinkType, Profile, Rule};
 
 /// Family name that selects all families of a gallery, in order.
 pub const ALL_FAMILIES: &str = "all";
@@ -81,10 +83,8 @@ impl Capture {
     #[must_use]
     pub fn interface_of(&self, packet: &Packet) -> usize {
         let links = self.links();
-        links
-            .iter()
-            .position(|link| *link == packet.link)
-            .unwrap_or(0)
+        let found = links.iter().position(|link| *link == packet.link);
+        found.unwrap_or(0)
     }
 }
 
@@ -103,88 +103,30 @@ pub const fn interface_name(link: LinkType) -> &'static str {
 }
 
 /// A family of a gallery, selected by its parameter `family`; see also [`ALL_FAMILIES`].
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug)]
 pub struct Family {
     /// Name: lower case, with hyphens.
-    pub name: String,
+    pub name: &'static str,
     /// Description in a line.
-    pub about: String,
-    packets: Vec<PacketFile>,
+    pub about: &'static str,
+    compose: fn(&mut Composer<'_>),
 }
 
 /// The description of a gallery.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug)]
 pub struct Gallery {
     /// Name: lower case.
-    pub name: String,
+    pub name: &'static str,
     /// Description in a line.
-    pub about: String,
+    pub about: &'static str,
     /// Families, in the order in which they are played.
-    pub families: Vec<Family>,
-}
-
-/// A packet as defined in the gallery's file.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PacketFile {
-    /// Additional nanoseconds since the previous packet.
-    #[serde(default)]
-    wait: u64,
-    comment: String,
-    #[serde(default = "ethernet", deserialize_with = "Link::deserialize")]
-    link: LinkType,
-    layers: Vec<Layer>,
-    /// Changed octets of the frame. The ICRC is recomputed, so that it remains correct.
-    #[serde(default)]
-    change: Vec<(usize, Hex)>,
-    /// The snap length.
-    cut: Option<usize>,
-    #[serde(default, deserialize_with = "rules")]
-    breaks: Vec<Rule>,
-}
-
-/// Link types of packets in galleries.
-#[derive(Deserialize)]
-#[serde(remote = "LinkType", rename_all = "snake_case")]
-enum Link {
-    Ethernet,
-    RawIp,
-    LinuxCooked,
-    LinuxCooked2,
-    Null,
-}
-
-const fn ethernet() -> LinkType {
-    LinkType::Ethernet
-}
-
-fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, D::Error> {
-    let ids = Vec::<String>::deserialize(deserializer)?;
-    let rule = |id: &String| {
-        let mut rules = Rule::ALL.iter().copied();
-        let found = rules.find(|rule| rule.info().id == id);
-        found.ok_or_else(|| D::Error::custom(format!("there is no rule {id}")))
-    };
-    ids.iter().map(rule).collect()
-}
-
-/// Parses a file of this folder.
-fn document<T: DeserializeOwned>(text: &str) -> T {
-    toml_edit::de::from_str(text).unwrap_or_else(|error| panic!("a gallery's file: {error}"))
+    pub families: &'static [Family],
 }
 
 /// Returns all galleries.
 #[must_use]
-pub fn all() -> &'static [Gallery] {
-    static GALLERIES: LazyLock<[Gallery; 2]> = LazyLock::new(|| {
-        [
-            document(include_str!("formats.toml")),
-            document(include_str!("malformed.toml")),
-        ]
-    });
-    &*GALLERIES
+pub const fn all() -> &'static [Gallery] {
+    &[formats::GALLERY, malformed::GALLERY]
 }
 
 /// A gallery or one of its families, with the code points.
@@ -203,79 +145,24 @@ impl Selection {
     /// Returns the family's name, or [`ALL_FAMILIES`].
     #[must_use]
     pub fn family_name(&self) -> &'static str {
-        self.family.map_or(ALL_FAMILIES, |family| &family.name)
+        self.family.map_or(ALL_FAMILIES, |family| family.name)
     }
 
     /// Composes the packets.
-    ///
-    /// # Errors
-    /// The wire crate refuses to write a packet because of an unusual code point.
-    pub fn play(&self) -> Result<Capture, String> {
+    #[must_use]
+    pub fn play(&self) -> Capture {
         let all = self.gallery;
         let (about, families) = match self.family {
-            Some(family) => (&family.about, std::slice::from_ref(family)),
-            None => (&all.about, &all.families[..]),
+            Some(family) => (family.about, slice::from_ref(family)),
+            None => (all.about, all.families),
         };
-        let mut packets: Vec<Packet> = Vec::new();
-        let mut now = 0;
+        let mut composer = Composer::new(&self.profile);
         for family in families {
-            for file in &family.packets {
-                now += file.wait;
-                let packet = file.packet(now, &self.profile).map_err(|cause| {
-                    format!(
-                        "gallery `{}`, family `{}`: the packet \"{}\" cannot be written with this profile: {cause}",
-                        all.name, family.name, file.comment
-                    )
-                })?;
-                packets.push(packet);
-                now += STEP;
-            }
-            now += PAUSE;
+            (family.compose)(&mut composer);
+            composer.wait(PAUSE);
         }
-        Ok(Capture { about, packets })
-    }
-}
-
-impl PacketFile {
-    fn packet(&self, at: u64, profile: &Profile) -> fcn_wire::Result<Packet> {
-        let arena = Bump::new();
-        let mut parts = Composer {
-            profile,
-            arena: &arena,
-        }
-        .parts(&self.layers)?;
-        if self.link == LinkType::Ethernet && !matches!(parts.first(), Some(Part::Ethernet { .. }))
-        {
-            parts.insert(0, ETHERNET);
-        }
-        let mut bytes = fcn_wire::compose::packet(&parts, profile)?;
-        if !self.change.is_empty() {
-            layers::change(&mut bytes, &self.change);
-            fill_icrc(&mut bytes, profile);
-        }
-        let wire_len = bytes.len();
-        bytes.truncate(self.cut.unwrap_or(wire_len));
-        Ok(Packet {
-            at,
-            comment: self.comment.clone(),
-            bytes,
-            wire_len,
-            link: self.link,
-            breaks: self.breaks.clone(),
-        })
-    }
-}
-
-/// Recomputes the ICRC of a RoCEv2 packet, if it can be located.
-fn fill_icrc(bytes: &mut [u8], profile: &Profile) {
-    let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile);
-    let Some(datagram) = frame.datagram().filter(|_| frame.is_roce()).copied() else {
-        return;
-    };
-    let (start, udp) = (datagram.ip.start, datagram.start);
-    let end = datagram.payload_at() + datagram.payload_len;
-    if let Some(packet) = bytes.get_mut(start..end) {
-        icrc::fill(packet, udp - start, Policy::Compute(profile.icrc_reading));
+        let packets = composer.packets;
+        Capture { about, packets }
     }
 }
 

@@ -260,7 +260,6 @@ impl SendRun {
         let options = &self.options;
         self.one_queue()?;
         let capture = selection.play();
-        let capture = capture.map_err(|error| Failure::bad_scenario(&error))?;
         let (opened, stop) = self.open(None, None, console)?;
         let link = self.link(&opened);
         let all = capture.packets.len();

@@ -22,7 +22,7 @@ pub fn draw(scenario: &Scenario) -> String {
     let lines = match &scenario.play {
         Play::Gallery(selection) => {
             let what = "individually built packets, no topology";
-            let (gallery, family) = (&selection.gallery.name, selection.family_name());
+            let (gallery, family) = (selection.gallery.name, selection.family_name());
             vec![format!(
                 "{name}: gallery `{gallery}`, family `{family}`: {what}"
             )]

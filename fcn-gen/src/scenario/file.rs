@@ -123,7 +123,7 @@ fn gallery(keys: &GalleryFile) -> Result<Play, Refusal> {
     let name = &keys.gallery;
     let family = keys.family.as_deref().unwrap_or(ALL_FAMILIES);
     let Some(gallery) = gallery::all().iter().find(|gallery| gallery.name == *name) else {
-        let names = list(gallery::all().iter().map(|gallery| &*gallery.name));
+        let names = list(gallery::all().iter().map(|gallery| gallery.name));
         refuse!(
             "gallery",
             "there is no gallery `{name}`; expected one of {names}"
@@ -131,7 +131,7 @@ fn gallery(keys: &GalleryFile) -> Result<Play, Refusal> {
     };
     let chosen = gallery.families.iter().find(|known| known.name == family);
     if chosen.is_none() && family != ALL_FAMILIES {
-        let names = list(gallery.families.iter().map(|family| &*family.name));
+        let names = list(gallery.families.iter().map(|family| family.name));
         refuse!(
             "family",
             "`{name}` has no family `{family}`; expected one of {ALL_FAMILIES}, {names}"

@@ -28,7 +28,6 @@ use crate::finding::{Findings, Rule};
 use crate::layer::Layer;
 use crate::octets::{put, u16_at};
 use core::num::NonZeroU64;
-use serde::Deserialize;
 
 /// EtherType of MAC control frames.
 pub const ETHERTYPE_MAC_CONTROL: u16 = 0x8808;
@@ -147,8 +146,7 @@ pub fn inspect<'a>(
 }
 
 /// Values of a PFC frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct PfcRepr {
     /// Class-enable vector, including the reserved upper octet (0 except for tests that violate
     /// it).

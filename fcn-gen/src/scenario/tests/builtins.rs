@@ -75,8 +75,8 @@ fn large_topologies_are_drawn_in_groups() {
 #[test]
 fn galleries_list_their_families() {
     for gallery in crate::gallery::all() {
-        let scenario = load(&Source::Builtin(gallery.name.clone()), &[]).unwrap();
-        let families = gallery.families.iter().map(|family| &*family.name);
+        let scenario = load(&Source::Builtin(gallery.name.to_owned()), &[]).unwrap();
+        let families = gallery.families.iter().map(|family| family.name);
         let names: Vec<&str> = std::iter::once("all").chain(families).collect();
         assert_eq!(scenario.parameters[0].values, names, "{}", gallery.name);
     }
