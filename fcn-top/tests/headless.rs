@@ -451,13 +451,13 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
         assert!(!done.out.is_empty(), "{options}");
         assert!(
             done.err
-                .contains("cut.pcapng: octet 19716, after packet 53: "),
+                .contains("cut.pcapng: octet 19724, after packet 53: "),
             "{}",
             done.err
         );
         let piped = piped(&format!("-r - {options}"), &whole[..20_000]).with(1);
         assert!(
-            piped.err.contains("standard input: octet 19716"),
+            piped.err.contains("standard input: octet 19724"),
             "{}",
             piped.err
         );
@@ -467,7 +467,7 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
     let all = done.err + &done.out;
     let is_hidden = !all.contains("cut.pcapng");
     assert!(
-        is_hidden && all.contains("the capture: octet 19716, after packet 53: "),
+        is_hidden && all.contains("the capture: octet 19724, after packet 53: "),
         "{all}"
     );
     let done = top(["-r", path.to_str().unwrap(), "--json"]).with(1);
@@ -480,7 +480,7 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
     fs::write(&path, &damaged).unwrap();
     let done = top(["-r", path.to_str().unwrap(), "--json"]).with(1);
     assert_eq!(done.json()["totals"]["packets"], 53);
-    assert!(done.err.contains("octet 19716"), "{}", done.err);
+    assert!(done.err.contains("octet 19724"), "{}", done.err);
 }
 
 #[test]

@@ -31,9 +31,9 @@ const ENOUGH_IN_STEP: u8 = 8;
 /// The same for those or for the only two QPs, if data and acknowledgements come from different UDP
 /// source ports: drivers give a connection the same one in both directions.
 const ENOUGH_APART: u8 = 32;
-/// Number of acknowledgements in a row of packets before a flow's last one, after that one was
-/// acknowledged, that dissolve a pair: the QP at the sender has another connection. Copies and
-/// reordering cause fewer before the flow continues.
+/// Number of acknowledgements in a row of earlier packets that dissolve a pair, if the flow has sent
+/// nothing since its last packet was acknowledged: the QP at the sender has another connection.
+/// Copies and reordering cause fewer before the flow continues.
 const ENOUGH_STALE: u8 = 32;
 /// Number of additional contradicting acknowledgements, compared with the best flow, that rules a
 /// flow out: each is of a packet that the flow had not sent.
@@ -72,6 +72,13 @@ const SEVERAL: u16 = 1;
 const UNPAIRED: u8 = u8::MAX;
 /// Stands for no PSN.
 const NO_PSN: u32 = u32::MAX;
+
+/// Low bits of a time in ns, to recognise it; 0 for none.
+type Moment = u32;
+
+const fn moment(time: u64) -> Moment {
+    time as u32 | 1
+}
 
 /// Set of QPs at one host, by their index in its list.
 type Mask = u128;
@@ -184,11 +191,11 @@ struct End {
     qp: Qp,
     /// PSN of the last acknowledgement to it.
     psn: u32,
-    /// PSN of the last packet of its mate's flow, if that was acknowledged.
-    completed: u32,
-    /// PSN of the last packet to it when its pair was dissolved, if that was acknowledged: no
+    /// [Moment] of the last packet of its mate's flow, if that was acknowledged.
+    completed: Moment,
+    /// [Moment] of the last packet to it when its pair was dissolved, if that was acknowledged: no
     /// acknowledgement is about its flow until it continues.
-    abandoned: u32,
+    abandoned: Moment,
     /// Number of the last packet to it that was processed.
     touched: u32,
     /// UDP source ports of packets to it, by [`Traffic`]; 0: none, [`SEVERAL`]: several.
@@ -217,8 +224,8 @@ impl End {
             row: Vec::new(),
             qp,
             psn: NO_PSN,
-            completed: NO_PSN,
-            abandoned: NO_PSN,
+            completed: 0,
+            abandoned: 0,
             touched: 0,
             ports: [0; 2],
             mate: UNPAIRED,
@@ -414,7 +421,7 @@ impl Between {
         for ((at, place), abandoned) in [(at, place), (1 - at, mate)].into_iter().zip(completed) {
             let end = &mut self.sides[at].ends[place];
             (end.mate, end.psn, end.abandoned) = (UNPAIRED, NO_PSN, abandoned);
-            (end.completed, end.stale) = (NO_PSN, 0);
+            (end.completed, end.stale) = (0, 0);
             let key = (self.hosts.0[at], end.qp);
             if peers.hosts.get(&key) == Some(&self.hosts.0[1 - at]) {
                 peers.hosts.remove(&key);
@@ -603,18 +610,18 @@ impl Between {
             return;
         }
         if let Some(mate) = others.ends.get(usize::from(end.mate)) {
-            let Some((last, _)) = position(mate) else {
+            let Some((last, sent)) = position(mate) else {
                 return;
             };
             if psn == last {
-                end.completed = last;
+                end.completed = moment(sent);
             }
             // With many packets in flight, acknowledgements lag far behind.
             let is_behind = match end.from {
                 Resolved::Port => last.wrapping_sub(psn) & MAX_24 < FAR,
                 _ => fits(last, psn),
             };
-            end.stale = match is_behind && psn != last && end.completed == last {
+            end.stale = match is_behind && psn != last && end.completed == moment(sent) {
                 true => end.stale + 1,
                 false => 0,
             };
@@ -659,7 +666,8 @@ impl Between {
             let is_taken = other.is_vacant || other.is_paired() && other.from == Resolved::Port;
             if is_taken || self.by_port && have_other_ports(ports, other.ports) {
                 *cell = Cell::default();
-            } else if let Some((last, sent)) = position(other).filter(|at| at.0 != other.abandoned)
+            } else if let Some((last, sent)) =
+                position(other).filter(|at| moment(at.1) != other.abandoned)
             {
                 cell.count(fits(last, psn));
                 fitting |= Mask::from(fits(last, psn)) << n;
@@ -975,7 +983,7 @@ impl Pairing {
             let end = &mut between.sides[at].ends[place];
             end.has_data = true;
             if is_anew {
-                end.abandoned = NO_PSN;
+                end.abandoned = 0;
                 end.ports = [0; 2];
                 for other in &mut between.sides[1 - at].ends {
                     if let Some(cell) = other.row.get_mut(place) {

@@ -101,7 +101,7 @@ pub enum Evidence {
     Datagrams,
     /// It was notified all the time: it may have been held at a lower rate.
     #[display(
-        "too little data between one notification and the next, or too late after it, to show a response"
+        "too little data between notifications, or too late after them, to show a response"
     )]
     NeverQuiet,
     /// Less data after notifications, but no more than chance explains.
