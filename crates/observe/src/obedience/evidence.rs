@@ -100,9 +100,7 @@ pub enum Evidence {
     #[display("datagrams: several QPs may send to this one")]
     Datagrams,
     /// It was notified all the time: it may have been held at a lower rate.
-    #[display(
-        "too little data between notifications, or too late after them, to show a response"
-    )]
+    #[display("too little data between notifications, or too late after them, to show a response")]
     NeverQuiet,
     /// Less data after notifications, but no more than chance explains.
     #[display("{} less data after notifications, but chance explains {}", Percent(*less), Percent(*chance))]
