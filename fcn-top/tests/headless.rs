@@ -476,7 +476,7 @@ fn a_cut_capture_is_shown_first_and_then_told_with_its_place() {
     assert_eq!(json["interfaces"][0]["state"], "damaged");
     // Damaged in the middle: an impossible length.
     let mut damaged = whole.clone();
-    damaged[19_716 + 4..19_716 + 8].copy_from_slice(&7u32.to_le_bytes());
+    damaged[19_724 + 4..19_724 + 8].copy_from_slice(&7u32.to_le_bytes());
     fs::write(&path, &damaged).unwrap();
     let done = top(["-r", path.to_str().unwrap(), "--json"]).with(1);
     assert_eq!(done.json()["totals"]["packets"], 53);

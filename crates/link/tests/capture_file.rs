@@ -399,7 +399,7 @@ fn an_invalid_packet_is_refused_without_output() {
             writer.packet(1, 0, &[1], 1),
             "the file has 1 interfaces (numbered from 0)",
         ),
-        (writer.packet(0, 0, &[1, 2], 1), "it must be 2 or more"),
+        (writer.packet(0, 0, &[1, 2], 1), "must be at least 2"),
         (
             writer.packet(0, 0, &[0; MAX_PACKET + 1], u32::MAX),
             "at most 262144",

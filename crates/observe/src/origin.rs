@@ -1527,7 +1527,7 @@ mod tests {
         };
         let behind = after(&[ACK; 3]);
         let text = judge(&behind, forged).evidence.to_string();
-        let expected = "routers passed, by hop limit: 0; by the receiver's packets: 3 at least; its source MAC address is 02:00:00:00:00:02, that of the receiver's packets 02:00:00:00:00:01";
+        let expected = "routers passed, by hop limit: 0; by the receiver's packets: at least 3; its source MAC address is 02:00:00:00:00:02; the receiver's packets have 02:00:00:00:00:01";
         assert_eq!(text, expected);
         // Any of several routers at the same distance may have passed it on.
         let bundle = after(&[ACK, Passing { mac: 2, ..ACK }, ACK]);
