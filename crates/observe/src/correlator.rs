@@ -531,10 +531,13 @@ impl<E> Correlator<E> {
             Message::Roce(bth, _) if acknowledges(bth.opcode()) && !capture.sampled => {
                 (self.origins).acknowledged(capture.at, capture.point, frame, &bth);
                 let earlier = self.first_sighting(capture, frame, hosts);
-                let to = (ip.source, ip.destination, bth.dest_qp());
-                let port = frame.datagram().map_or(0, |datagram| datagram.source_port);
-                let psn = (capture.at, bth.psn());
-                (self.resolver).acknowledged(to, port, psn, &self.flows);
+                // Late copies look like acknowledgements of another connection.
+                if earlier.is_none() {
+                    let to = (ip.source, ip.destination, bth.dest_qp());
+                    let port = frame.datagram().map_or(0, |datagram| datagram.source_port);
+                    let psn = (capture.at, bth.psn());
+                    (self.resolver).acknowledged(to, port, psn, &self.flows);
+                }
                 earlier
             }
             Message::RdmaCm(..) => {

@@ -67,7 +67,7 @@ impl<'p> Composer<'p> {
         self.now += nanoseconds;
     }
 
-    /// Composes a packet behind the usual Ethernet header.
+    /// Composes a packet after the usual Ethernet header.
     pub fn packet<'a>(&mut self, comment: &str, layers: impl Layers<'a>) -> &mut Self {
         self.frame(LinkType::Ethernet, comment, (ETHERNET, layers))
     }

@@ -51,7 +51,7 @@ fn cnps(c: &mut Composer<'_>) {
     c.packet("The same flow: a switch has marked CE", (MARKED4, data(0x101)));
     c.packet("Acknowledged to QP 0x11 at the sender", (BACK4, ACKNOWLEDGE));
     c.packet("The CNP: BECN, DestQP is the sender's own QP 0x11", (CNP4, SENDER_CNP));
-    // What the notification point leaves between two CNPs about a flow.
+    // The time that the notification point leaves between two CNPs about a flow.
     c.wait(50_000);
     c.packet("RDMA WRITE to QP 0x12 at the receiver, ECT(0)", (DATA6, WRITE_FIRST));
     c.packet("The same flow: a switch has marked CE", (MARKED6, data(0x101)));
@@ -135,10 +135,10 @@ fn fast_cnp_tunnels(c: &mut Composer<'_>) {
         (Bytes(&cooked), FAST_CNP));
 }
 
-/// What a sender answers that does not know the option of a Fast CNP (RFC 8200 section 4.2).
+/// The answer of a sender that does not support the option of a Fast CNP (RFC 8200 section 4.2).
 fn unaware_sender(c: &mut Composer<'_>) {
     c.packet("Fast CNP to a sender that does not support the option", FAST_CNP);
-    // Parameter Problem, unrecognised option; the option's type, behind the IPv6 header and two
+    // Parameter Problem, unrecognised option; the option's type, after the IPv6 header and two
     // octets of options header.
     let problem = Part::Icmpv6 { kind: [4, 2], rest: 42 };
     c.packet("The answer quotes the Fast CNP and points at its option type",

@@ -809,6 +809,30 @@ fn acknowledgements_at_two_capture_points_count_once() {
 }
 
 #[test]
+fn late_copies_of_acknowledgements_leave_a_pair_alone() {
+    let mut monitor = Monitor::new(Settings::default());
+    let mut at = START;
+    let acknowledgement = |psn| {
+        let bth = BthRepr::new(Opcode::RC_ACKNOWLEDGE, Qp::truncate(0x111), psn);
+        frame(RECEIVER, &[UDP, Part::Bth(bth), Part::Bytes(&[0; 4])], GOOD)
+    };
+    for psn in 100_000..100_064 {
+        at += 1_000;
+        see(&mut monitor, at, 0, &data(psn, false));
+        see(&mut monitor, at + 500, 1, &data(psn, false));
+    }
+    // All of them pass the first capture point before any passes the second.
+    for interface in 0..2 {
+        for psn in 100_000..100_064 {
+            at += 1_000;
+            see(&mut monitor, at, interface, &acknowledgement(psn));
+        }
+    }
+    see(&mut monitor, at + 1_000, 0, &cnp(0x111));
+    assert_eq!(only(&monitor).receiver_qp, Some(7));
+}
+
+#[test]
 fn rate_limits_and_borders_apply_to_every_kind() {
     let list = |address: Ipv6Addr| vec![Prefix::host(address.into())];
     let mut monitor = Monitor::new(Settings {
