@@ -88,6 +88,8 @@ pub struct Data {
     pub entropy: u32,
     /// True if it ends a message.
     pub ends_message: bool,
+    /// True if it asks for an acknowledgement.
+    pub asks_for_ack: bool,
     /// Traffic class.
     pub class: Option<Class>,
     /// True if its sender is known to handle Fast CNPs.
@@ -143,6 +145,9 @@ impl<E> Flow<E> {
                 self.obedience.data(at, data.octets, data.entropy);
                 if data.ends_message {
                     self.obedience.message_ends();
+                }
+                if data.asks_for_ack && order == Order::New {
+                    self.obedience.asks_for_ack(at);
                 }
                 if data.sighting.ce {
                     self.obedience.marked();
@@ -401,6 +406,7 @@ impl<E: Default> Correlator<E> {
             source_port: packet.source_port,
             entropy: packet.entropy(ip.flow_label),
             ends_message: ends_message(bth.opcode()),
+            asks_for_ack: bth.ack_request(),
             class: Class::from_frame(frame),
             able,
             order: None,
@@ -537,6 +543,10 @@ impl<E> Correlator<E> {
                     let port = frame.datagram().map_or(0, |datagram| datagram.source_port);
                     let psn = (capture.at, bth.psn());
                     (self.resolver).acknowledged(to, port, psn, &self.flows);
+                }
+                let flow = self.resolver.flow_of(ip.destination, bth.dest_qp());
+                if let Some(flow) = flow.and_then(|key| self.flows.get_mut(&key)) {
+                    (flow.obedience).acknowledged(capture.at, bth.psn(), capture.point);
                 }
                 earlier
             }

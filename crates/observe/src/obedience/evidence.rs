@@ -186,6 +186,15 @@ pub enum Evidence {
     /// the queue is long.
     #[display("{_0} ({:.1} σ), but these are READ responses, which are requested more slowly while the queue is long", _0.errors)]
     ReadResponses(Slower),
+    /// Slower after notifications, but a fixed number of packets outstanding limits it, so that it
+    /// slows down whenever the queue on its path is long.
+    #[display(
+        "less data after notifications, but always {packets} packets outstanding, so that any longer queue slows it down"
+    )]
+    FullWindow {
+        /// Number of packets outstanding just before most acknowledgements.
+        packets: u32,
+    },
     /// Slower while notified than before, but not particularly after notifications.
     #[display("less data while notified than before, but not specifically after notifications")]
     SlowedDown,

@@ -279,7 +279,7 @@ impl Obedience {
 
     /// Returns the answer by time and by gaps, if these do not contradict each other.
     fn weigh(&self) -> (Answer, Evidence, Option<Advice>) {
-        use Answer::{DoesNotObey, Obeys, Unclear};
+        use Answer::{Obeys, Unclear};
         if let Some(why) = self.unfit() {
             let advice = (why == Evidence::Coarse).then_some(Advice::FinerStamps);
             return (Unclear, why, advice);
@@ -287,6 +287,18 @@ impl Obedience {
         if let Some(after) = self.other_path() {
             return (Obeys, Evidence::OtherPath { after }, None);
         }
+        let window = self.full_window.as_ref();
+        let limit = window.and_then(|window| window.limit());
+        let (answer, evidence, advice) = self.weigh_rates();
+        match limit {
+            Some(packets) if answer == Obeys => (Unclear, Evidence::FullWindow { packets }, None),
+            _ => (answer, evidence, advice),
+        }
+    }
+
+    /// Returns the answer by the rates after notifications.
+    fn weigh_rates(&self) -> (Answer, Evidence, Option<Advice>) {
+        use Answer::{DoesNotObey, Obeys, Unclear};
         let (by_time, time) = self.judge();
         let is_behind_queue = self.is_behind_queue();
         let (by_gap, gap, advice) = self.by_gap.judge(is_behind_queue, self.read_responses);
