@@ -173,8 +173,7 @@ impl Pipeline {
         if self.selection.refuses_pause(octets) {
             return leave_out(&mut self.tally, Reason::Pause);
         }
-        let at = packet.stamped.then_some(packet.at);
-        let (place, stamp) = self.places.next(at, octets.len());
+        let (place, stamp) = self.places.next(packet.time(), octets.len());
         if self.counting {
             self.tally.selected += 1;
             self.tally.octets += octets.len() as u64;
