@@ -386,6 +386,30 @@ fn a_time_limit_ends_well() {
 }
 
 #[test]
+fn a_run_that_ends_late_says_so_and_ends_with_5() {
+    let Some(pair) = Pair::new("late") else {
+        return;
+    };
+    let (_folder, path) = capture(&traffic(100, 1_000));
+    // Due within 30 µs, which no machine can do.
+    let options = "--loops 3000 --rate 10000Mpps --backend packet";
+    let done = replay(&pair, &path, options);
+    assert_eq!(done.code, 5, "{done:?}");
+    let last = done.out.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("behind ") && last.ends_with(" s behind schedule"),
+        "{last}"
+    );
+    assert!(done.err.contains("behind schedule: "), "{}", done.err);
+    let done = replay(&pair, &path, &format!("{options} --json -q"));
+    assert_eq!(done.code, 5, "{done:?}");
+    let behind = done.json()["timing"]["behind_ns"].as_u64().unwrap();
+    assert!(behind > 100_000_000, "{behind}");
+    // Without times, nothing can be late.
+    replay(&pair, &path, "--loops 3000 --top -q").well();
+}
+
+#[test]
 fn a_missing_interface_is_a_usage_error() {
     let (_folder, path) = capture(&traffic(2, 1));
     let path = path.to_str().unwrap();
