@@ -130,7 +130,7 @@ fn every_octet_arrives_in_order() {
                     &path,
                     &format!("--backend {backend} --loops 2 --json -q {way}"),
                 )
-                .well()
+                .sent()
             });
             assert_eq!(arrived.len(), 600, "{backend} {way}");
             let expected = octets(&frames);
@@ -190,7 +190,7 @@ fn flows_stay_in_order_on_two_queues() {
     let (_folder, path) = capture(&frames);
     for way in ["", "--rate 10kpps"] {
         let (arrived, _) = arriving(&pair, 350, || {
-            replay(&pair, &path, &format!("--queues 2 {way}")).well()
+            replay(&pair, &path, &format!("--queues 2 {way}")).sent()
         });
         let sorted = |mut frames: Vec<Vec<u8>>| {
             frames.sort();
@@ -255,7 +255,7 @@ fn two_interfaces_send_a_direction_each() {
             let before = count("one");
             let (arrived, done) = arriving(&pair, there.len(), || {
                 let options = format!("--iface2 one --split {split} --backend {backend} --json -q");
-                replay(&pair, &path, &options).well()
+                replay(&pair, &path, &options).sent()
             });
             assert!(arrived == there, "{split} {backend}");
             assert_eq!(count("one") - before, 20, "{split} {backend}");
@@ -379,7 +379,7 @@ fn a_time_limit_ends_well() {
     let (_folder, path) = capture(&traffic(100, 1_000_000));
     for way in ["--top", "--rate 1kpps", "--preload no"] {
         let options = format!("--forever --duration 300ms --json -q {way}");
-        let report = replay(&pair, &path, &options).well().json();
+        let report = replay(&pair, &path, &options).sent().json();
         assert_eq!(report["ended"]["why"], "time-up", "{way}");
         assert!(report["sent"].as_u64().unwrap() > 0, "{way}");
     }
