@@ -102,8 +102,7 @@ fn summary_of(gist: Option<&Notification>) -> Vec<(&'static str, String)> {
         ),
         (
             "fcn.hops",
-            gist.filter(|gist| gist.hops > 0)
-                .map(|gist| gist.hops.to_string()),
+            gist.and_then(|gist| gist.hops).map(|hops| hops.to_string()),
         ),
     ]
     .map(|(name, value)| (name, value.unwrap_or_default()))

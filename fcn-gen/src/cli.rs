@@ -27,7 +27,8 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 failed, 2 wrong options or a bad scenario, 4 a device failed a check, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 wrong options or a bad scenario, 4 a device failed a check, 5 sent, but the last frame
+left more than 100 ms after its time, 130 interrupted.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,7 +39,8 @@ Examples:
   fcn-gen compare incast
   fcn-gen emulate receiver --iface eth1 --forever
 
-Exit codes: 0 done, 1 failed, 2 wrong options or a bad scenario, 4 a device failed a check, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 wrong options or a bad scenario, 4 a device failed a check, 5 sent, but the last frame
+left more than 100 ms after its time, 130 interrupted.";
 
 /// The commands.
 #[derive(Debug, Subcommand)]

@@ -64,7 +64,8 @@ fn sent(pair: &Pair, words: &str) -> (Output, Vec<Vec<u8>>) {
 
 fn report(output: &Output) -> Value {
     let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{err}");
+    // All frames leave even if a busy machine is late (5).
+    assert!(matches!(output.status.code(), Some(0 | 5)), "{err}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 

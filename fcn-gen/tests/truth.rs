@@ -33,6 +33,8 @@ struct Decoder {
     depths: Vec<u32>,
     notified: BTreeMap<Counted, u64>,
     levels: BTreeMap<(usize, u8), u64>,
+    /// DSCPs of notifications.
+    dscps: BTreeSet<u8>,
     /// UDP source ports of each flow, at all vantage points.
     ports: BTreeMap<(IpAddr, IpAddr, u32), BTreeSet<u16>>,
     routing: usize,
@@ -106,6 +108,8 @@ impl Decoder {
                 second,
             );
             *self.notified.entry(key).or_default() += 1;
+            self.dscps
+                .extend(frame.ip().map(|ip| ip.traffic_class >> 2));
             if let Some(level) = notification.level {
                 *self.levels.entry((point, level)).or_default() += 1;
             }
@@ -393,6 +397,22 @@ interval = "5us"
                     .clone()
                     .all(|entry| flows.iter().any(|f| entry.qp == Some(f.sender_qp)))
         );
+    }
+}
+
+#[test]
+fn notifications_have_the_dscp_of_the_scenario() {
+    for (name, ip) in [
+        ("receiver-cnp", "ip=4"),
+        ("receiver-cnp", "ip=6"),
+        ("fast-cnp-ioam", "ip=6"),
+        ("proxy", "ip=4"),
+        ("wan-fcn", "ip=6"),
+    ] {
+        for (sets, dscp) in [(&[ip, "cnp_dscp=46"][..], 46), (&[ip], 48)] {
+            let (_, decoder) = played(name, sets);
+            assert_eq!(decoder.dscps, [dscp].into(), "{name} {ip}");
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use fcn_tool::sending::{LinkOptions, Manner};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Replays a capture onto a link: pcap or pcapng, optionally compressed with gzip or zstd
+/// Replays captures onto a link: pcap or pcapng, optionally compressed with gzip or zstd
 #[derive(Debug, Parser)]
 #[command(
     name = "fcn-replay",
@@ -22,9 +22,9 @@ use std::time::Duration;
     mut_arg("force", |arg| arg.requires("output"))
 )]
 pub struct Cli {
-    /// The capture; `-` is standard input
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// The captures, sent one after the other as if they were one; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// Target of frames.
     #[command(flatten)]
     pub link: LinkOptions,
@@ -58,7 +58,8 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 all was sent, 1 nothing was sent or sending failed, 2 wrong options or no capture, 130 interrupted.";
+Exit codes: 0 all was sent, 1 nothing was sent or sending failed, 2 wrong options or no capture, 5 sent, but the last
+frame left more than 100 ms after its time, 130 interrupted.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -69,7 +70,8 @@ Examples:
   fcn-replay incast.pcapng --iface eth1 --filter 'udp port 4791' --dst-mac 02:00:00:00:00:07
   fcn-replay both.pcapng --iface eth1 --iface2 eth2 --split first-seen
 
-Exit codes: 0 all was sent, 1 nothing was sent or sending failed, 2 wrong options or no capture, 130 interrupted.";
+Exit codes: 0 all was sent, 1 nothing was sent or sending failed, 2 wrong options or no capture, 5 sent, but the last
+frame left more than 100 ms after its time, 130 interrupted.";
 
 /// A second interface.
 #[derive(Clone, Debug, Args)]
@@ -98,7 +100,8 @@ pub struct Timing {
     /// As fast as the link accepts them
     #[arg(long, group = "pace")]
     pub top: bool,
-    /// Shorten longer gaps between frames to this
+    /// Shorten longer gaps between frames to this [default: none; captures days apart follow each
+    /// other at once]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with_all = ["rate", "top"])]
     pub max_gap: Option<Duration>,
 }

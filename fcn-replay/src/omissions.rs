@@ -74,10 +74,16 @@ pub struct Tally {
     pub selected: u64,
     /// Octets of frames to be sent, after rewriting.
     pub octets: u64,
-    /// Frames to be sent whose time stamp is before that of the previous frame; they are sent
-    /// immediately after it.
+    /// Frames to be sent whose time stamp is before that of the previous frame, by at most a
+    /// second; they are sent immediately after it.
     pub went_back: u64,
-    /// Frames to be sent without a time stamp; they are sent immediately after the previous frame.
+    /// Frames to be sent whose time stamp is far from the others; sent likewise.
+    pub outliers: u64,
+    /// Steps of the time stamps at which a new time base begins.
+    pub time_bases: u64,
+    /// Gaps that are shortened.
+    pub shortened: u64,
+    /// Frames to be sent without a valid time stamp; sent likewise.
     pub unstamped: u64,
     left_out: [u64; Reason::ALL.len()],
 }
@@ -113,16 +119,23 @@ impl Tally {
                 ("left out", format!("{} {}", grouped(count), reason.text()))
             }),
         );
-        if self.went_back > 0 {
-            let count = grouped(self.went_back);
-            lines.push((
-                "times",
-                format!("{count} went back and were raised to the latest before them"),
-            ));
+        for (count, what) in [
+            (self.went_back, "by at most 1 s before the previous one"),
+            (self.outliers, "far from all others"),
+            (self.unstamped, "missing, before 1970 or after 2554"),
+        ] {
+            if count > 0 {
+                let frames = counted(count, "frame");
+                lines.push(("times", format!("{what} in {frames}: sent without a gap")));
+            }
         }
-        if self.unstamped > 0 {
-            let count = counted(self.unstamped, "frame");
-            lines.push(("times", format!("missing in {count}")));
+        if self.time_bases > 0 {
+            let steps = counted(self.time_bases, "step");
+            lines.push(("times", format!("a new time base after {steps} by more than 1 s back or a day ahead, as in appended captures")));
+        }
+        if self.shortened > 0 {
+            let gaps = counted(self.shortened, "gap");
+            lines.push(("times", format!("{gaps} shortened to --max-gap")));
         }
         lines
     }
@@ -147,7 +160,10 @@ impl Tally {
             "selected_octets": self.octets,
             "left_out": left_out,
             "times_went_back": self.went_back,
+            "times_far_off": self.outliers,
             "without_time": self.unstamped,
+            "new_time_bases": self.time_bases,
+            "gaps_shortened": self.shortened,
         })
     }
 }

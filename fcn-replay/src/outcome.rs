@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub(crate) struct Outcome {
     tally: Tally,
     interfaces: Option<String>,
-    cut: Option<String>,
+    cut: Vec<String>,
     rewritten: Vec<String>,
     unopened: Option<u64>,
     streamed: bool,
@@ -24,7 +24,7 @@ impl Outcome {
         Self {
             tally: pipeline.tally().clone(),
             interfaces: pipeline.about_interfaces(),
-            cut: pipeline.cut().map(str::to_owned),
+            cut: pipeline.cut().to_vec(),
             rewritten: Rewriting::lines(&pipeline.rewriting),
             unopened: pipeline.rewriting.unopened(),
             streamed,
@@ -47,7 +47,7 @@ impl Outcome {
             let frames = counted(unopened, "frame");
             lines.push(("warning", format!("{frames} may keep addresses: without an IP header, or with an option, message or payload that is not parsed")));
         }
-        if let Some(cut) = &self.cut {
+        for cut in &self.cut {
             lines.push(("warning", cut.clone()));
         }
         lines
@@ -58,7 +58,7 @@ impl Outcome {
         let mut capture = self.tally.json();
         if let Value::Object(fields) = &mut capture {
             fields.insert("streamed".to_owned(), self.streamed.into());
-            fields.insert("file_cut".to_owned(), self.cut.is_some().into());
+            fields.insert("file_cut".to_owned(), (!self.cut.is_empty()).into());
             fields.insert("not_opened".to_owned(), self.unopened.into());
         }
         let loops = self.loops(sent);
@@ -79,7 +79,7 @@ impl Outcome {
             return Ok(());
         }
         let failure = Failure::failed("nothing to send").and(self.tally.in_short());
-        Err(match &self.cut {
+        Err(match self.cut.first() {
             Some(cut) => failure.and(cut.clone()),
             None => failure,
         })

@@ -2,7 +2,7 @@
 
 use crate::cli::{Cli, Preload};
 use crate::filter::Filter;
-use crate::pipeline::{Pipeline, Room};
+use crate::pipeline::{Pipeline, Room, is_regular};
 use crate::rewriting::Rewriting;
 use crate::selection::Selection;
 use crate::splitting::Splitting;
@@ -13,7 +13,6 @@ use fcn_link::sender::{BURST, Pace};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::sending::{LinkOptions, refuse_endless};
 use std::fs;
-use std::path::Path;
 
 /// Assumed length of a frame, in octets, if no better value is known.
 const TYPICAL: usize = 500;
@@ -28,6 +27,10 @@ pub(crate) struct Target {
 
 /// Refuses options that would have no effect, or never end.
 pub(crate) fn check(cli: &Cli) -> Result {
+    let stdin = cli.files.iter().filter(|path| path.as_os_str() == "-");
+    if stdin.count() > 1 {
+        return Err(Failure::usage("-").and("standard input can be read only once"));
+    }
     cli.link.replacing.check([cli.link.output.as_deref()])?;
     let once = !cli.loops.forever && cli.loops.loops == 1;
     let idle = [
@@ -114,7 +117,7 @@ pub(crate) fn pipeline(cli: &Cli, targets: &[Target]) -> Result<Pipeline> {
     let splitting = Splitting::new(cli.second.split.clone(), cli.link.queues as usize);
     let by = by(cli, splitting.jobs());
     Pipeline::open(
-        &cli.file,
+        &cli.files,
         selection,
         rewriting,
         splitting,
@@ -184,16 +187,32 @@ pub(crate) fn memory_limit(cli: &Cli) -> u64 {
 /// Returns whether to try loading the capture into memory first, and whether it can be streamed
 /// instead.
 pub(crate) fn loading_modes(cli: &Cli, limit: u64) -> (bool, bool) {
-    let file = fs::metadata(&cli.file)
-        .ok()
-        .filter(|file| file.is_file() && cli.file != Path::new("-"));
-    match (cli.memory.preload, file) {
+    // Total length, if all are regular files.
+    let len = (cli.files.iter())
+        .map(|path| fs::metadata(path).ok().filter(|_| is_regular(path)))
+        .map(|file| Some(file?.len()))
+        .sum::<Option<u64>>();
+    match (cli.memory.preload, len) {
         (Preload::Yes, _) => (true, false),
         (Preload::No, _) => (false, true),
-        (Preload::Auto, Some(file)) => (file.len() <= limit, true),
+        (Preload::Auto, Some(len)) => (len <= limit, true),
         // A pipe can be read only once.
         (Preload::Auto, None) if loops(cli) == Some(1) => (false, true),
         (Preload::Auto, None) => (true, false),
+    }
+}
+
+/// Names the captures for human readers.
+pub(crate) fn say_files(cli: &Cli) -> String {
+    match &cli.files[..] {
+        [] => String::new(),
+        [file] => file.display().to_string(),
+        [first, .., last] => format!(
+            "{} captures, {} to {}",
+            cli.files.len(),
+            first.display(),
+            last.display()
+        ),
     }
 }
 

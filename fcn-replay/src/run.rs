@@ -167,7 +167,7 @@ fn streamed(
                 (None, None)
             }
         })?;
-        let what = format!("{}, read while it is sent", cli.file.display());
+        let what = format!("{}, read while it is sent", plan::say_files(cli));
         announce(cli, &opened, what, Vec::new(), console)?;
         let settings = settings(cli, jobs, None, begins);
         send(cli, opened, (sources, settings), (stop, console), read)

@@ -171,6 +171,7 @@ impl Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fcn_link::capture_file::Stamp;
     use fcn_wire::LinkType;
     use proptest::prelude::*;
 
@@ -178,7 +179,7 @@ mod tests {
         Packet {
             interface,
             at: 0,
-            stamped: true,
+            stamp: Stamp::Valid,
             link: Some(LinkType::Ethernet),
             link_number: 1,
             wire_len,

@@ -113,7 +113,11 @@ mod tests {
         });
         let mut batch = Batch::default();
         for (i, frame) in frames.iter().enumerate() {
-            batch.push(places.next(Some(i as u64 * 100), frame.len()).0, 0, frame);
+            batch.push(
+                places.next(0, Some(i as u64 * 100), frame.len()).0,
+                0,
+                frame,
+            );
         }
         (batch, places.end(None))
     }

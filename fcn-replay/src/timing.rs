@@ -59,15 +59,41 @@ pub enum TimeBase {
     Nothing,
 }
 
+/// Largest step back, in nanoseconds, of frames that were merely captured out of order: a second.
+const BACK: i128 = 1_000_000_000;
+/// Largest step ahead, in nanoseconds, that is a gap of the capture: a day.
+const AHEAD: i128 = 24 * 60 * 60 * 1_000_000_000;
+
 /// Check of a time stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
     /// Valid.
     Fine,
-    /// Before that of the previous frame.
+    /// After a gap that is shortened.
+    Shortened,
+    /// Before that of the previous frame, by at most a second.
     WentBack,
+    /// More than a second before the others or more than a day after them.
+    Outlier,
+    /// As the outlier before it: both begin a new time base.
+    NewTimeBase,
     /// Missing.
     None,
+}
+
+/// Clock of an interface of the capture. Clocks of interfaces may differ, and captures may be
+/// appended to each other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clock {
+    /// Nanoseconds to add to its time stamps for the common time; `None` before the first frame.
+    shift: Option<i128>,
+    /// Time stamp of an outlier, and the common time at which it was placed.
+    outlier: Option<(i128, i128)>,
+}
+
+/// True if a frame at `time` can follow one at `latest`.
+const fn follows(time: i128, latest: i128) -> bool {
+    time >= latest - BACK && time <= latest + AHEAD
 }
 
 /// Assigns places to the frames of one loop, in order. A place is a time in nanoseconds of the
@@ -77,9 +103,13 @@ pub struct Places {
     time_base: TimeBase,
     /// Number of frames placed.
     frames: u64,
-    /// The first time stamp, and that of the previous frame.
+    /// The first time stamp.
     first: Option<u64>,
-    stamp: Option<u64>,
+    /// Latest common time: time stamps of the first time base, continued by all others.
+    latest: i128,
+    /// Shift of the previous frame, and the clock of each interface.
+    shift: i128,
+    clocks: Vec<Clock>,
     /// Nanoseconds of the capture, without the parts cut from gaps.
     elapsed: u64,
     /// Units of all frames, and of those before the current burst.
@@ -94,30 +124,29 @@ impl Places {
             time_base,
             frames: 0,
             first: None,
-            stamp: None,
+            latest: 0,
+            shift: 0,
+            clocks: Vec::new(),
             elapsed: 0,
             units: (0, 0),
         }
     }
 
-    /// Returns the place of the next frame, of `len` octets without FCS, with the time stamp `at`.
+    /// Returns the place of the next frame, of `len` octets without FCS, with the time stamp `at`
+    /// of that interface.
     #[inline]
-    pub fn next(&mut self, at: Option<u64>, len: usize) -> (u64, Stamp) {
-        let verdict = match (at, self.stamp) {
-            (None, _) => Stamp::None,
-            (Some(at), Some(before)) if at < before => Stamp::WentBack,
-            _ => Stamp::Fine,
+    pub fn next(&mut self, interface: u32, at: Option<u64>, len: usize) -> (u64, Stamp) {
+        let (mut gap, mut verdict) = match at {
+            Some(at) => self.gap(interface, at),
+            None => (0, Stamp::None),
         };
-        let mut gap = 0;
-        if verdict == Stamp::Fine {
-            gap = at.zip(self.stamp).map_or(0, |(at, before)| at - before);
-            self.stamp = at;
-            self.first = self.first.or(at);
-        }
         let place = match self.time_base {
             TimeBase::Stamps { speed, max_gap } => {
-                if let Some(most) = max_gap {
-                    gap = gap.min(speed.captured(most));
+                if let Some(most) = max_gap.map(|most| speed.captured(most))
+                    && gap > most
+                {
+                    gap = most;
+                    verdict = Stamp::Shortened;
                 }
                 self.elapsed = self.elapsed.saturating_add(gap);
                 self.elapsed
@@ -133,6 +162,52 @@ impl Places {
         };
         self.frames += 1;
         (place, verdict)
+    }
+
+    /// Returns the time from the previous frame to the one stamped `at` by that interface.
+    #[inline]
+    fn gap(&mut self, interface: u32, at: u64) -> (u64, Stamp) {
+        let interface = interface as usize;
+        if interface >= self.clocks.len() {
+            self.clocks.resize(interface + 1, Clock::default());
+        }
+        let clock = &mut self.clocks[interface];
+        let stamp = i128::from(at);
+        if self.first.is_none() {
+            self.first = Some(at);
+            self.latest = stamp;
+        }
+        let mut shift = clock.shift.unwrap_or(self.shift);
+        if !follows(stamp + shift, self.latest) {
+            // An interface may begin the time base that another one has begun.
+            shift = self.shift;
+        }
+        let mut verdict = Stamp::Fine;
+        if !follows(stamp + shift, self.latest) {
+            match clock.outlier {
+                Some((before, placed)) if follows(stamp, before) => {
+                    shift = placed - before;
+                    verdict = Stamp::NewTimeBase;
+                }
+                _ => {
+                    clock.outlier = Some((stamp, self.latest));
+                    return (0, Stamp::Outlier);
+                }
+            }
+        }
+        *clock = Clock {
+            shift: Some(shift),
+            outlier: None,
+        };
+        self.shift = shift;
+        let gap = stamp + shift - self.latest;
+        if gap < 0 && verdict == Stamp::Fine {
+            verdict = Stamp::WentBack;
+        }
+        let gap = gap.max(0);
+        self.latest += gap;
+        // At most a day.
+        (u64::try_from(gap).unwrap_or(u64::MAX), verdict)
     }
 
     /// Returns the first time stamp in nanoseconds since 1970; 0 if there is none.
@@ -225,7 +300,7 @@ mod tests {
         let mut places = Places::new(time_base);
         stamps
             .iter()
-            .map(|at| Loops::first(time_base).due(0, places.next(Some(*at), 100).0))
+            .map(|at| Loops::first(time_base).due(0, places.next(0, Some(*at), 100).0))
             .collect()
     }
 
@@ -256,18 +331,92 @@ mod tests {
     #[test]
     fn stamps_that_go_back_are_held_and_reported() {
         let mut places = Places::new(OWN);
-        assert_eq!(places.next(Some(50), 1), (0, Stamp::Fine));
-        assert_eq!(places.next(Some(90), 1), (40, Stamp::Fine));
-        assert_eq!(places.next(Some(70), 1), (40, Stamp::WentBack));
-        assert_eq!(places.next(None, 1), (40, Stamp::None));
-        assert_eq!(places.next(Some(95), 1), (45, Stamp::Fine));
+        assert_eq!(places.next(0, Some(50), 1), (0, Stamp::Fine));
+        assert_eq!(places.next(0, Some(90), 1), (40, Stamp::Fine));
+        assert_eq!(places.next(0, Some(70), 1), (40, Stamp::WentBack));
+        assert_eq!(places.next(0, None, 1), (40, Stamp::None));
+        assert_eq!(places.next(0, Some(95), 1), (45, Stamp::Fine));
+    }
+
+    /// Returns the due times and checks of frames: interface and time stamp in seconds.
+    fn stamped(frames: &[(u32, u64)]) -> Vec<(u64, Stamp)> {
+        let mut places = Places::new(OWN);
+        let second = 1_000_000_000;
+        (frames.iter())
+            .map(|(interface, at)| places.next(*interface, Some(at * second), 100))
+            .map(|(due, stamp)| (due / second, stamp))
+            .collect()
+    }
+
+    #[test]
+    fn an_appended_capture_keeps_its_own_gaps() {
+        use Stamp::{Fine, NewTimeBase, Outlier};
+        let year = 365 * 24 * 60 * 60;
+        // Older or newer, on the same interface or on another one.
+        for (interface, begin) in [(0, 50), (0, year), (1, 50), (1, year)] {
+            let appended = [0, 5, 7].map(|at| (interface, begin + at));
+            let frames = [&[(0, 1_000), (0, 1_010)], &appended[..]].concat();
+            assert_eq!(
+                stamped(&frames),
+                [
+                    (0, Fine),
+                    (10, Fine),
+                    (10, Outlier),
+                    (15, NewTimeBase),
+                    (17, Fine)
+                ]
+            );
+        }
+    }
+
+    #[test]
+    fn interfaces_of_an_appended_capture_share_its_time_base() {
+        use Stamp::{Fine, NewTimeBase, Outlier};
+        let frames = [
+            (0, 100),
+            (1, 101),
+            (0, 50),
+            (0, 52),
+            (1, 53),
+            (0, 54),
+            (1, 55),
+        ];
+        let [a, b, c, d, e, f, g] = stamped(&frames)[..] else {
+            panic!()
+        };
+        assert_eq!([a, b, c], [(0, Fine), (1, Fine), (1, Outlier)]);
+        assert_eq!(
+            [d, e, f, g],
+            [(3, NewTimeBase), (4, Fine), (5, Fine), (6, Fine)]
+        );
+    }
+
+    #[test]
+    fn a_single_outlier_does_not_move_the_others() {
+        use Stamp::{Fine, Outlier};
+        for outlier in [0, 18_000_000_000] {
+            assert_eq!(
+                stamped(&[(0, 1_000), (0, 1_001), (0, outlier), (0, 1_003)]),
+                [(0, Fine), (1, Fine), (1, Outlier), (3, Fine)]
+            );
+        }
+    }
+
+    #[test]
+    fn interfaces_may_have_clocks_that_differ() {
+        let frames: Vec<_> = (0..20)
+            .flat_map(|n| [(0, 1_000_000 + n), (0, 1_000_000 + n), (1, n), (1, n)])
+            .collect();
+        for (number, (due, _)) in stamped(&frames).into_iter().enumerate() {
+            assert_eq!(due, number as u64 / 4);
+        }
     }
 
     #[test]
     fn loops_are_separated_by_the_mean_or_the_given_gap() {
         let mut places = Places::new(OWN);
         for at in [0, 10, 40] {
-            let _ = places.next(Some(at), 1);
+            let _ = places.next(0, Some(at), 1);
         }
         let loops = places.end(None);
         assert_eq!(loops.due(0, 40), 40);
@@ -284,7 +433,7 @@ mod tests {
         let time_base = TimeBase::Rate { rate, burst: 2 };
         let mut places = Places::new(time_base);
         let due: Vec<u64> = (0..5)
-            .map(|_| Loops::first(time_base).due(0, places.next(None, 60).0))
+            .map(|_| Loops::first(time_base).due(0, places.next(0, None, 60).0))
             .collect();
         assert_eq!(due, [0, 0, 2_000_000, 2_000_000, 4_000_000]);
         let loops = places.end(Some(Duration::from_millis(1)));
@@ -302,7 +451,7 @@ mod tests {
             let rate = Rate::L2Bits(value);
             let time_base = TimeBase::Rate { rate, burst: 1 };
             let mut places = Places::new(time_base);
-            let placed: Vec<u64> = lens.iter().map(|len| places.next(None, *len).0).collect();
+            let placed: Vec<u64> = lens.iter().map(|len| places.next(0, None, *len).0).collect();
             let end = places.end(None);
             let mut clock = RateClock::new(rate);
             for loop_ in 0..loops {
@@ -323,10 +472,10 @@ mod tests {
             let speed = Speed::from_factor(dividend as f64 / divisor as f64);
             let mut places = Places::new(TimeBase::Stamps { speed, max_gap: None });
             let mut elapsed = 0;
-            let mut placed = vec![places.next(Some(7), 60).0];
+            let mut placed = vec![places.next(0, Some(7), 60).0];
             for more in &gaps {
                 elapsed += more;
-                placed.push(places.next(Some(7 + elapsed), 60).0);
+                placed.push(places.next(0, Some(7 + elapsed), 60).0);
             }
             let loops = places.end(gap.map(Duration::from_nanos));
             let mean = gap.map_or(elapsed / gaps.len() as u64, |_| 0);
@@ -349,7 +498,7 @@ mod tests {
         ) {
             let speed = Speed::from_factor(speed);
             let mut places = Places::new(TimeBase::Stamps { speed, max_gap });
-            let placed: Vec<u64> = stamps.iter().map(|at| places.next(*at, 1).0).collect();
+            let placed: Vec<u64> = stamps.iter().map(|at| places.next(0, *at, 1).0).collect();
             let loops = places.end(None);
             let all = (0..3).flat_map(|l| placed.iter().map(move |place| (l, *place)));
             let due: Vec<u64> = all.map(|(l, place)| loops.due(l, place)).collect();

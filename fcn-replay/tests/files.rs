@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{captures, octets, read, replay, sendable, traffic, udp, words, write, write_pcap};
+use common::{
+    Frame, captures, octets, read, replay, sendable, traffic, udp, words, write, write_pcap,
+};
 use fcn_link::capture_file::{CaptureReader, ReadInterface};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -609,6 +611,80 @@ fn times_that_go_back_are_held_and_counted() {
         .collect();
     let after = [0, 1_000, 2_000, 2_000, 4_000, 5_000];
     assert_eq!(times, after.map(|after| 1_000_000_000 + after));
+}
+
+#[test]
+fn several_captures_are_sent_as_one_with_their_own_gaps() {
+    let files = Files::new();
+    let captures = ["a.pcapng", "b.pcapng", "c.pcapng"].map(|name| files.path(name));
+    // The second is a minute older, the third follows the second after 3 ms.
+    let mut older = traffic(4, 1_000_000);
+    let mut last = traffic(3, 1_000_000);
+    let begin = 7_200_000_000_000;
+    let of = |frames: &mut Vec<Frame>, begin: u64| {
+        let first = frames[0].1;
+        frames.iter_mut().for_each(|frame| frame.1 += begin - first);
+    };
+    let mut first = traffic(2, 5_000_000);
+    of(&mut first, begin);
+    of(&mut older, begin - 60_000_000_000);
+    of(&mut last, begin - 60_000_000_000 + 6_000_000);
+    for (path, frames) in captures.iter().zip([&first, &older, &last]) {
+        write(path, &["eth0"], frames);
+    }
+    let to = files.path("out.pcapng");
+    let mut args: Vec<&str> = captures.iter().map(|path| path.to_str().unwrap()).collect();
+    args.extend(["-o", to.to_str().unwrap(), "--json", "-q", "--force"]);
+    let all: Vec<Vec<u8>> = [first, older, last]
+        .concat()
+        .into_iter()
+        .map(|frame| frame.2)
+        .collect();
+    let due = [0, 5, 5, 6, 7, 8, 11, 12, 13].map(|due| begin + due * 1_000_000);
+    for way in ["", "--preload no"] {
+        let done = replay(args.iter().copied().chain(words(way))).well();
+        let report = done.json();
+        assert_eq!(report["capture"]["new_time_bases"], 1);
+        assert_eq!(report["capture"]["times_far_off"], 0);
+        assert_eq!(octets(&to), all);
+        let times: Vec<u64> = read(&to).iter().map(|frame| frame.1).collect();
+        assert_eq!(times, due, "{way}");
+        // The captures are of the same interface.
+        assert_eq!(interfaces(&to), [("eth0".to_owned(), String::new())]);
+        let twice = args
+            .iter()
+            .copied()
+            .chain(words(way))
+            .chain(["--loops", "2"]);
+        assert_eq!(replay(twice).well().json()["sent"], 18);
+        assert_eq!(octets(&to), [all.clone(), all.clone()].concat());
+    }
+    args.push("--max-gap");
+    args.push("2ms");
+    let report = replay(args).well().json();
+    assert_eq!(report["capture"]["gaps_shortened"], 2);
+    let last = read(&to).last().unwrap().1;
+    assert_eq!(last, begin + 9_000_000);
+}
+
+#[test]
+fn captures_that_cannot_be_read_are_refused_before_anything_is_sent() {
+    let files = Files::new();
+    let capture = files.path("in.pcapng");
+    write(&capture, &["eth0"], &traffic(3, 1_000));
+    let text = files.path("text");
+    fs::write(&text, "no capture").unwrap();
+    let (good, bad) = (capture.to_str().unwrap(), text.to_str().unwrap());
+    for (captures, why) in [
+        ([good, bad], "not a capture file"),
+        (["-", "-"], "only once"),
+    ] {
+        let to = files.path("out.pcapng");
+        let done = replay(captures.into_iter().chain(["-o", to.to_str().unwrap()]));
+        assert_eq!(done.code, 2);
+        assert!(done.err.contains(why), "{}", done.err);
+        assert!(!to.exists());
+    }
 }
 
 /// Returns the due time of the frame with a number, in nanoseconds after the first.

@@ -130,7 +130,7 @@ fn every_octet_arrives_in_order() {
                     &path,
                     &format!("--backend {backend} --loops 2 --json -q {way}"),
                 )
-                .well()
+                .sent()
             });
             assert_eq!(arrived.len(), 600, "{backend} {way}");
             let expected = octets(&frames);
@@ -190,7 +190,7 @@ fn flows_stay_in_order_on_two_queues() {
     let (_folder, path) = capture(&frames);
     for way in ["", "--rate 10kpps"] {
         let (arrived, _) = arriving(&pair, 350, || {
-            replay(&pair, &path, &format!("--queues 2 {way}")).well()
+            replay(&pair, &path, &format!("--queues 2 {way}")).sent()
         });
         let sorted = |mut frames: Vec<Vec<u8>>| {
             frames.sort();
@@ -255,7 +255,7 @@ fn two_interfaces_send_a_direction_each() {
             let before = count("one");
             let (arrived, done) = arriving(&pair, there.len(), || {
                 let options = format!("--iface2 one --split {split} --backend {backend} --json -q");
-                replay(&pair, &path, &options).well()
+                replay(&pair, &path, &options).sent()
             });
             assert!(arrived == there, "{split} {backend}");
             assert_eq!(count("one") - before, 20, "{split} {backend}");
@@ -379,10 +379,34 @@ fn a_time_limit_ends_well() {
     let (_folder, path) = capture(&traffic(100, 1_000_000));
     for way in ["--top", "--rate 1kpps", "--preload no"] {
         let options = format!("--forever --duration 300ms --json -q {way}");
-        let report = replay(&pair, &path, &options).well().json();
+        let report = replay(&pair, &path, &options).sent().json();
         assert_eq!(report["ended"]["why"], "time-up", "{way}");
         assert!(report["sent"].as_u64().unwrap() > 0, "{way}");
     }
+}
+
+#[test]
+fn a_run_that_ends_late_says_so_and_ends_with_5() {
+    let Some(pair) = Pair::new("late") else {
+        return;
+    };
+    let (_folder, path) = capture(&traffic(100, 1_000));
+    // Due within 30 µs, which no machine can do.
+    let options = "--loops 3000 --rate 10000Mpps --backend packet";
+    let done = replay(&pair, &path, options);
+    assert_eq!(done.code, 5, "{done:?}");
+    let last = done.out.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("behind ") && last.ends_with(" s behind schedule"),
+        "{last}"
+    );
+    assert!(done.err.contains("behind schedule: "), "{}", done.err);
+    let done = replay(&pair, &path, &format!("{options} --json -q"));
+    assert_eq!(done.code, 5, "{done:?}");
+    let behind = done.json()["timing"]["behind_ns"].as_u64().unwrap();
+    assert!(behind > 100_000_000, "{behind}");
+    // Without times, nothing can be late.
+    replay(&pair, &path, "--loops 3000 --top -q").well();
 }
 
 #[test]

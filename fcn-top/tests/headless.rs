@@ -699,6 +699,42 @@ fn packets_of_an_interface_described_later_count_once() {
 }
 
 #[test]
+fn packets_with_an_impossible_time_stamp_count_and_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stamps.pcapng");
+    let ethernet = read(&captures().join("receiver-cnp-ipv4.pcapng"));
+    let cnp = ethernet.iter().find(|frame| frame.2.get(42) == Some(&0x81));
+    let cnp = &cnp.unwrap().2;
+    let len = cnp.len() as u32;
+    let packet = |high: u32, low: u32| {
+        let front = words(&[0, high, low, len, len]);
+        block(6, &[front, cnp.clone()].concat())
+    };
+    let section = words(&[0x1A2B_3C4D, 1, u32::MAX, u32::MAX]);
+    let head = [block(0x0A0D_0D0A, &section), block(1, &words(&[1, 0]))].concat();
+    let (good, bad) = (packet(0x0006_0000, 0), packet(u32::MAX, 0));
+    // At the start, in the middle, at the end.
+    for frames in [
+        [&bad, &good, &good, &good],
+        [&good, &bad, &good, &good],
+        [&good, &good, &good, &bad],
+    ] {
+        let file = [head.clone(), frames.map(Vec::as_slice).concat()].concat();
+        fs::write(&path, &file).unwrap();
+        let options = format!("-r {} --json", path.display());
+        let json = top_words(&options).well().json();
+        assert_eq!(json["totals"]["notifications"]["cnp"], 4, "{json:#}");
+        let events = json["events"].as_array().unwrap();
+        let [event] = &events[..] else {
+            panic!("{json:#}");
+        };
+        assert_eq!(event["what"], "capture.stamps.range");
+        let number = frames.iter().position(|frame| *frame == &bad).unwrap() + 1;
+        assert_eq!(event["frame"], number);
+    }
+}
+
+#[test]
 fn what_a_file_says_was_lost_is_told_as_of_an_interface() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lossy.pcapng");

@@ -15,7 +15,7 @@ mod writer;
 pub use error::{Error, ErrorKind};
 pub use reader::{
     CaptureReader, Compression, MAX_BLOCK, MAX_INTERFACES, Packet, Packets, ReadError,
-    ReadErrorKind, ReadInterface, Resolution,
+    ReadErrorKind, ReadInterface, Resolution, Stamp,
 };
 pub use writer::{CaptureWriter, Summary};
 

@@ -1240,7 +1240,7 @@ mod tests {
             subject: Subject::SenderQp(QP),
             level: None,
             deepest_queue: None,
-            hops: 0,
+            hops: None,
         };
         let flow = FlowKey {
             sender: destination,

@@ -276,7 +276,7 @@ mod tests {
                 subject: Subject::FlowLabel(1),
                 level: None,
                 deepest_queue: None,
-                hops: 0,
+                hops: None,
             };
             assert_eq!(crosses(&[], &gist), None);
             (crosses(&domain, &gist), untrusted(&domain, &gist))

@@ -283,7 +283,9 @@ impl Sightings {
             _ => 0,
         };
         hasher.write_u64(u64::from(qp.map_or(label, Qp::get)));
-        hasher.write_u64(u64::from(gist.deepest_queue.unwrap_or(0)) << 8 | gist.hops as u64);
+        hasher.write_u64(
+            u64::from(gist.deepest_queue.unwrap_or(0)) << 8 | u64::from(gist.hops.unwrap_or(0)),
+        );
         hasher.write(payload.get(..IDENTIFYING_OCTETS).unwrap_or(payload));
         Identity(hasher.finish() & !Identity::DATA)
     }

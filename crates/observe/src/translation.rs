@@ -296,7 +296,7 @@ mod tests {
             subject: Subject::SenderQp(Qp::truncate(9)),
             level: None,
             deepest_queue: None,
-            hops: 0,
+            hops: None,
         }
     }
 

@@ -16,6 +16,8 @@ pub enum Exit {
     Incomplete,
     /// The command succeeded, and what was tested violated a rule.
     Broken,
+    /// The command succeeded, but behind its schedule.
+    Late,
     /// The command was interrupted.
     Interrupted,
 }
@@ -29,6 +31,7 @@ impl Exit {
             Self::Usage => 2,
             Self::Incomplete => 3,
             Self::Broken => 4,
+            Self::Late => 5,
             Self::Interrupted => 130,
         }
     }
@@ -76,6 +79,11 @@ impl Failure {
     /// Creates a failure for a command that succeeded and found a violated rule: `what`.
     pub fn broken(what: impl Into<String>) -> Self {
         Self::new(Exit::Broken, what)
+    }
+
+    /// Creates a failure for a command that succeeded `behind` its schedule.
+    pub fn late(behind: impl Into<String>) -> Self {
+        Self::new(Exit::Late, behind)
     }
 
     /// Creates a failure for an interrupted command; `left` describes its partial result.

@@ -738,7 +738,7 @@ fn a_bad_packet_does_not_affect_the_next() {
     }
     .wrapped_in(&[]);
     let before = Notification::from_frame(&read(&good, good.len()));
-    assert!(before.is_some_and(|n| n.hops == 2 && n.deepest_queue == Some(9000)));
+    assert!(before.is_some_and(|n| n.hops == Some(2) && n.deepest_queue == Some(9000)));
     let mut bad = good.clone();
     bad[59] = 255;
     assert!(Notification::from_frame(&read(&bad, bad.len())).is_none());

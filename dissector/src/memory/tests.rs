@@ -54,7 +54,7 @@ fn gist(kind: Kind, qp: u8) -> Notification {
         },
         level: None,
         deepest_queue: None,
-        hops: 0,
+        hops: None,
     }
 }
 

@@ -106,7 +106,7 @@ mod tests {
             subject,
             level: None,
             deepest_queue: None,
-            hops: 0,
+            hops: None,
         }
     }
 

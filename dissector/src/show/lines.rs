@@ -152,7 +152,7 @@ mod tests {
             subject,
             level: (kind == Kind::ProxyCn).then_some(3),
             deepest_queue: None,
-            hops: 0,
+            hops: None,
         }
     }
 

@@ -90,13 +90,13 @@ fn reassembled(
 pub fn summary(plan: &mut Plan, notified: &Notified, whole: Range) {
     let gist = &notified.gist;
     let here = Range { len: 0, ..whole };
-    if gist.hops > 0 {
+    if let Some(hops) = gist.hops {
         // From the trace, which the Fast CNP's own subtree shows.
         plan.goto(Node::FastCnp, whole.start as usize);
         if let Some(depth) = gist.deepest_queue {
             plan.generated(F::FcnQueue, here, depth);
         }
-        plan.generated(F::FcnHops, here, gist.hops as u64);
+        plan.generated(F::FcnHops, here, hops);
     }
     plan.below_top_level();
     plan.protocol(P::Fcn, whole, Mark::Generated);

@@ -252,11 +252,10 @@ pub const fn plain(prefix: Prefix, flags: &[u8]) -> ReachRepr<'_> {
     routing::reach(ReachKind::Plain, prefix, Some(flags))
 }
 
-/// Returns a segment of one side of a BGP session. The checksum is 0, as in captures before
-/// checksum offload.
+/// Returns a segment of one side of a BGP session.
 pub const fn bgp_segment(sequence: u32) -> [Part<'static>; 2] {
     [Part::v4(SENDER4, RECEIVER4, CONTROL), Part::Tcp { source: 50_000, destination: bgp::PORT,
-        sequence, acknowledgement: 1, push: true, window: 0x4000, checksum: UdpChecksum::Zero }]
+        sequence, acknowledgement: 1, push: true, window: 0x4000, checksum: UdpChecksum::Compute }]
 }
 
 /// Returns a BGP UPDATE for a host that is also its next hop, with characteristics of `of`.

@@ -12,6 +12,7 @@ use super::roles::Roles;
 use super::schema::File;
 use super::topology::Topology;
 use crate::units::Ps;
+use fcn_wire::cnp::DEFAULT_TRAFFIC_CLASS;
 
 /// Default start time of captures: 1 January 2026, 0:00 UTC.
 const EPOCH: u64 = 1_767_225_600;
@@ -44,6 +45,9 @@ pub(super) fn simulation(file: &File) -> Result<Simulation, Refusal> {
         profile: file.profile.clone(),
         epoch: file.epoch.map_or(EPOCH, |epoch| epoch.0) * 1_000_000_000,
         snap_len: file.snap_len.map_or(0, |octets| octets.0),
+        cnp_dscp: file
+            .cnp_dscp
+            .map_or(DEFAULT_TRAFFIC_CLASS >> 2, |dscp| dscp.0),
         nodes,
         vantage_points: faults::vantage_points(file, &topology, &flows)?,
         faults: faults::faults(file, &topology)?,

@@ -42,6 +42,8 @@ pub struct Simulation {
     pub epoch: u64,
     /// Octets kept of each packet; 0 keeps all.
     pub snap_len: u32,
+    /// DSCP of notifications.
+    pub cnp_dscp: u8,
     /// Hosts and switches.
     pub nodes: Vec<Node>,
     /// Links between them.

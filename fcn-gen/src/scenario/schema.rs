@@ -125,6 +125,7 @@ pub(super) struct File {
     pub vantage: Vec<String>,
     pub epoch: Option<Within<u64, 0, LAST_EPOCH>>,
     pub snap_len: Option<SnapLen>,
+    pub cnp_dscp: Option<Within<u8, 0, 63>>,
     pub advertise_interval: Option<Interval>,
     #[serde(default, deserialize_with = "PncAt::deserialize")]
     pub pnc_at: Reading,

@@ -333,7 +333,7 @@ impl<'s> Frames<'s> {
     fn traffic_class(&self, packet: &Packet) -> u8 {
         match self.simulation.flows.get(packet.flow as usize) {
             Some(flow) if packet.kind != PacketKind::Frame => flow.dscp << 2 | packet.ecn,
-            _ => 0xC0,
+            _ => self.simulation.cnp_dscp << 2,
         }
     }
 

@@ -30,9 +30,9 @@ use crate::units::Ps;
 use connection::Connection;
 use event::{Event, Events};
 use fcn_node::OutgoingNotification;
-use fcn_wire::Kind;
 use fcn_wire::header::ethernet;
 use fcn_wire::notification::Side;
+use fcn_wire::{Kind, ip};
 use frames::{Context, Frames};
 use host::HostState;
 use links::{Cables, Links};
@@ -573,6 +573,8 @@ impl<'s, L: Links> World<'s, L> {
         let (len, kind) = outgoing
             .emit(&about, &self.simulation.profile, &mut self.emitted)
             .ok()?;
+        let written = self.emitted.get_mut(..len)?;
+        ip::set_traffic_class(written, self.simulation.cnp_dscp << 2, 0xFC);
         let octets = Octets {
             note: Some(self.note(by, outgoing, kind, flow)),
             caused: self.links.cause(),

@@ -117,6 +117,7 @@ fn star(senders: usize, mechanism: Mechanism) -> Simulation {
         profile: Profile::DEFAULT,
         epoch: 1_767_225_600_000_000_000,
         snap_len: 0,
+        cnp_dscp: 48,
         nodes,
         links,
         flows,

@@ -9,7 +9,7 @@ use crate::monitor::Monitor;
 use crate::monitor::events::DAMAGED;
 use crate::packet::Packet;
 use crate::record::MADE_UP;
-use fcn_link::capture_file::{self, CaptureReader, ReadError, ReadInterface};
+use fcn_link::capture_file::{self, CaptureReader, ReadError, ReadInterface, Stamp};
 use fcn_observe::time::nanos;
 use fcn_tool::clean::clean;
 use fcn_tool::failure::Failure;
@@ -269,11 +269,19 @@ impl FileInput {
         {
             self.processing.replay_sightings(path, &mut sink);
         }
+        if self.processing.number == 0 {
+            // Until the first valid time stamp, this is the best time known.
+            let first = packets.iter().find_map(|packet| packet.time());
+            self.processing.last = first.unwrap_or_default();
+        }
         let mut more = true;
         for lent in packets.iter() {
             let Some(packet) = self.processing.pass(&lent, &mut sink) else {
                 continue;
             };
+            if lent.stamp == Stamp::OutOfRange {
+                sink.report_bad_stamp(&packet);
+            }
             if self.processing.mark.is_some() {
                 sink.release();
                 self.processing.wait(packet.at, stop);
@@ -533,8 +541,8 @@ impl Processing {
         sink: &mut PacketSink<'_>,
     ) -> Option<Packet<'a>> {
         self.number += 1;
-        if lent.stamped {
-            self.last = lent.at.saturating_add(self.shift);
+        if let Some(at) = lent.time() {
+            self.last = at.saturating_add(self.shift);
         }
         let place = self.interfaces.get_mut(lent.interface as usize)?;
         let numbers = place.numbers.as_mut()?;

@@ -549,6 +549,12 @@ impl PacketSink<'_> {
         !*limit_reached
     }
 
+    /// Reports a packet whose time stamp is out of range: its time is that of the packet before.
+    #[cold]
+    pub fn report_bad_stamp(&mut self, packet: &Packet<'_>) {
+        self.state.monitor.report_bad_stamp(packet);
+    }
+
     /// Registers an interface; returns its number.
     pub fn know_interface(
         &mut self,

@@ -32,7 +32,7 @@ struct Clock {
     far: bool,
 }
 
-/// A packet stamped more than a day from those before.
+/// A step of the time stamps by more than a day: its first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outlier {
     /// Distance in nanoseconds.
@@ -45,7 +45,7 @@ pub struct Outlier {
 
 impl Stamps {
     /// Returns the time that counts for a packet stamped `at` by that interface, and its distance
-    /// if it is implausible; `now` is the current time. Times are nanoseconds since the epoch.
+    /// if it is the first implausible one of its step; `now` is the current time. Times are nanoseconds since the epoch.
     #[inline]
     pub fn plausible_time(&mut self, interface: u32, at: u64, now: u64) -> (u64, Option<Outlier>) {
         let place = interface as usize;
@@ -59,12 +59,13 @@ impl Stamps {
         if let Some(earliest) = clock.earliest.or(self.earliest)
             && (at > self.latest.saturating_add(FAR) || at.saturating_add(FAR) < earliest)
         {
-            outlier = Some(Outlier {
+            let in_row = clock.count(at, self.latest);
+            outlier = (in_row == 1).then(|| Outlier {
                 by: at.abs_diff(if at > earliest { self.latest } else { earliest }),
                 ahead: at > earliest,
                 first: !std::mem::replace(&mut clock.far, true),
             });
-            if clock.earliest.is_some() && !clock.is_third(at, self.latest) {
+            if clock.earliest.is_some() && in_row < ENOUGH {
                 return (self.latest, outlier);
             }
         }
@@ -77,14 +78,14 @@ impl Stamps {
 }
 
 impl Clock {
-    /// Returns true if a packet with an implausible stamp is the third in a row.
+    /// Counts a packet with an implausible stamp; returns how many in a row there are.
     #[cold]
-    fn is_third(&mut self, at: u64, latest: u64) -> bool {
+    fn count(&mut self, at: u64, latest: u64) -> u8 {
         let follows =
             at >= self.doubted.saturating_sub(FAR) && (at > latest) == (self.doubted > latest);
         self.times = if follows { self.times + 1 } else { 1 };
         self.doubted = at;
-        self.times >= ENOUGH
+        self.times
     }
 }
 
@@ -157,6 +158,25 @@ mod tests {
             all(&[NOW, NOW + 2 * FAR, NOW + 4 * FAR, NOW + 6 * FAR]),
             [NOW, NOW, NOW, NOW + 6 * FAR]
         );
+    }
+
+    #[test]
+    fn a_step_is_reported_at_its_first_packet() {
+        let (far, ago) = (NOW + 2 * FAR, NOW - 2 * FAR);
+        for (packets, reported) in [
+            (&[NOW, ago, ago + 1, ago + 2, ago + 3][..], &[1][..]),
+            (&[NOW, far, far + 1, NOW, far, far, far, far], &[1, 4]),
+            (&[NOW, far, ago, far, ago], &[1, 2, 3, 4]),
+        ] {
+            let mut stamps = Stamps::default();
+            let outliers = packets
+                .iter()
+                .map(|at| stamps.plausible_time(0, *at, 0).1.is_some());
+            let numbers: Vec<usize> = (outliers.enumerate())
+                .filter_map(|(number, outlier)| outlier.then_some(number))
+                .collect();
+            assert_eq!(numbers, reported);
+        }
     }
 
     #[test]

@@ -435,6 +435,15 @@ impl Monitor {
         self.reporter.report(event);
     }
 
+    /// Reports a packet whose time stamp is out of range.
+    #[cold]
+    pub fn report_bad_stamp(&mut self, packet: &Packet<'_>) {
+        let place = self.interfaces.place(packet.interface);
+        let interface = self.interfaces.name(place);
+        self.reporter
+            .report_bad_stamp(packet.at, packet.number, interface);
+    }
+
     /// Reports a packet stamped that far from those before, ahead or not; `is_first` on its
     /// interface.
     #[cold]

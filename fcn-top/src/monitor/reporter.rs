@@ -63,6 +63,8 @@ pub const SAMPLES_AGAIN: Doubt = (
 pub const SAMPLES_LOST: &str = "capture.samples.lost";
 /// Identifier of the warning that packets are stamped more than a day from those before.
 pub const STAMPS_FAR: &str = "capture.stamps.far";
+/// Identifier of a packet whose time stamp is out of range.
+pub const STAMPS_RANGE: &str = "capture.stamps.range";
 /// Identifier of the note that a sender does not support the Fast CNP option.
 pub const UNAWARE: &str = "fastcnp.sender.unaware";
 
@@ -212,6 +214,16 @@ impl Reporter {
             self.doubts.push(Arc::clone(&event.text));
         }
         self.report(EventRecord { interface, ..event });
+    }
+
+    /// Reports that the time stamp of a packet, which counts at `at`, is out of range.
+    pub fn report_bad_stamp(&mut self, at: u64, number: u64, interface: Option<Arc<str>>) {
+        let text = "Time stamp before 1970 or after 2554: the packet counts at the time of the packet before";
+        self.report(EventRecord {
+            frame: Some(number),
+            interface,
+            ..EventRecord::of_capture(at, Severity::Warning, STAMPS_RANGE, text)
+        });
     }
 
     /// Reports that a sender has answered a Fast CNP with an ICMPv6 Parameter Problem.

@@ -89,7 +89,7 @@ mod tests {
             subject: Subject::SenderQp(Qp::truncate(qp)),
             level: None,
             deepest_queue: None,
-            hops: 0,
+            hops: None,
         }
     }
 

@@ -1040,7 +1040,7 @@ proptest! {
             subject: fcn_wire::Subject::ReceiverQp { receiver: address, qp: Qp::truncate(qp) },
             level: None,
             deepest_queue: None,
-            hops: 0,
+            hops: None,
         };
         let key = RowKey::new(&gist, Some(interface));
         prop_assert_eq!((key.sender(), key.receiver()), (Some(address), Some(address)));

@@ -63,8 +63,9 @@ type Names = (Quantity, &'static [&'static str]);
 
 /// By RDMA driver, with the names in its Linux sources: drivers/infiniband/hw/mlx5/counters.c
 /// (including the optional `cc_` ones), hw/bnxt_re/hw_counters.c, hw/irdma/verbs.c,
-/// sw/rxe/rxe_hw_counters.c. Broadcom has also given bnxt_re the names of mlx5, where
-/// `rp_cnp_handled` is any CNP received.
+/// sw/rxe/rxe_hw_counters.c. hw/ionic takes its names from the NIC's firmware; these are the ones
+/// that AMD's tools read (amdsmi, node-scraper), spelling included. Broadcom has also given bnxt_re
+/// the names of mlx5, where `rp_cnp_handled` is any CNP received.
 const KNOWN: &[(&str, &[Names])] = &[
     (
         "mlx5",
@@ -124,6 +125,23 @@ const KNOWN: &[(&str, &[Names])] = &[
             (Q::IcrcErrors, &["CRC errors"]),
         ],
     ),
+    (
+        "ionic",
+        &[
+            (Q::CnpReceived, &["rx_rdma_cnp_pkts"]),
+            (Q::CnpSent, &["tx_rdma_cnp_pkts"]),
+            (Q::EcnMarked, &["rx_rdma_ecn_pkts"]),
+            (Q::OutOfSequence, &["resp_rx_outouf_seq"]),
+            (Q::SequenceNaks, &["req_rx_pkt_seq_err"]),
+            (Q::ImpliedNaks, &["req_rx_impl_nak_seq_err"]),
+            (Q::Timeouts, &["tx_rdma_ack_timeout"]),
+            (Q::RetriesExceeded, &["req_tx_retry_excd_err"]),
+            (Q::Duplicates, &["resp_rx_dup_request"]),
+            (Q::NoBuffer, &["resp_rx_outof_buf"]),
+            (Q::PacketsSent, &["tx_rdma_ucast_pkts"]),
+            (Q::PacketsReceived, &["rx_rdma_ucast_pkts"]),
+        ],
+    ),
     // It neither marks packets nor sends or handles CNPs.
     (
         "rxe",
@@ -170,6 +188,8 @@ mod tests {
             ("bnxt_en", "rx_cnp_pkts", Some(Q::CnpReceived)),
             ("ice", "cnpIgnored", Some(Q::CnpIgnored)),
             ("idpf", "Rcvd_Out_of_order_packets", Some(Q::OutOfSequence)),
+            ("ionic", "rx_rdma_cnp_pkts", Some(Q::CnpReceived)),
+            ("ionic", "rx_cnp_pkts", None),
             ("rxe", "out_of_seq_request", Some(Q::OutOfSequence)),
             ("rxe", "rp_cnp_handled", None),
             ("mlx5_core", "lost_in_space", None),

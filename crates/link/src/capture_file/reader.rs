@@ -18,7 +18,7 @@ mod window;
 
 pub use error::{Compression, ReadError, ReadErrorKind};
 pub use interface::ReadInterface;
-pub use stamp::Resolution;
+pub use stamp::{Resolution, Stamp};
 
 use super::MAX_PACKET;
 use error::Position;
@@ -43,11 +43,10 @@ pub struct Packet<'a> {
     /// over the whole file, not per section.
     pub interface: u32,
     /// Capture time in nanoseconds since the epoch, rounded down. Taken from the file unchanged,
-    /// even if earlier than that of the previous packet.
+    /// even if earlier than that of the previous packet; 0 unless the stamp is valid.
     pub at: u64,
-    /// True if the packet has a time stamp. A simple packet block of a pcapng file has none; `at`
-    /// is then 0.
-    pub stamped: bool,
+    /// Validity of its time stamp.
+    pub stamp: Stamp,
     /// Link type; `None` if fcn-wire does not support it.
     pub link: Option<LinkType>,
     /// Number of the link type in the file (`LINKTYPE_…` of tcpdump.org).
@@ -59,6 +58,15 @@ pub struct Packet<'a> {
 }
 
 impl Packet<'_> {
+    /// Returns the capture time, if the packet has a valid time stamp.
+    #[must_use]
+    pub const fn time(&self) -> Option<u64> {
+        match self.stamp {
+            Stamp::Valid => Some(self.at),
+            Stamp::Missing | Stamp::OutOfRange => None,
+        }
+    }
+
     /// True if the capture has only part of the packet.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
@@ -102,8 +110,9 @@ impl<'a> Packets<'a> {
 /// A packet found in the window.
 struct Found {
     interface: usize,
-    /// `None` if the packet has no time stamp.
-    at: Option<u64>,
+    /// 0 unless the stamp is valid.
+    at: u64,
+    stamp: Stamp,
     wire_len: u32,
     /// Range of its octets in the window's buffer.
     range: Range<usize>,
@@ -122,8 +131,8 @@ impl Found {
         let bytes = buffer.get(self.range.clone()).unwrap_or_default();
         Packet {
             interface: self.interface as u32,
-            at: self.at.unwrap_or_default(),
-            stamped: self.at.is_some(),
+            at: self.at,
+            stamp: self.stamp,
             link: interface.link,
             link_number: interface.link_number,
             wire_len: self.wire_len.max(bytes.len() as u32),

@@ -5,6 +5,7 @@ use crate::transmit::{Counts, Mode};
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use std::fmt;
+use std::time::Duration;
 
 /// Largest timing error that is distinguished from larger ones, in nanoseconds: 100 s.
 const LARGEST: u64 = 100_000_000_000;
@@ -17,6 +18,8 @@ pub struct Timing {
     /// |gap to the previous hand-over − gap that was due|, in nanoseconds.
     gap_error: Histogram<u64>,
     last: Option<(u64, u64)>,
+    /// Hand-over of the last frame after its due time, in nanoseconds; the most over all queues.
+    behind: u64,
     /// Number of hand-overs of more than one frame.
     batches: u64,
     /// Number of frames of the largest hand-over.
@@ -33,6 +36,7 @@ impl Default for Timing {
             error: new(),
             gap_error: new(),
             last: None,
+            behind: 0,
             batches: 0,
             largest_batch: 0,
         }
@@ -52,6 +56,7 @@ impl Timing {
                 self.gap_error.saturating_record(gap.abs_diff(meant));
             }
             self.last = Some((*last, handed));
+            self.behind = handed.saturating_sub(*last);
         }
         if dues.len() > 1 {
             self.batches += 1;
@@ -64,6 +69,7 @@ impl Timing {
         // Both have the same bounds.
         let _ = self.error.add(&other.error);
         let _ = self.gap_error.add(&other.gap_error);
+        self.behind = self.behind.max(other.behind);
         self.batches += other.batches;
         self.largest_batch = self.largest_batch.max(other.largest_batch);
     }
@@ -71,6 +77,12 @@ impl Timing {
     /// Returns the time of the last hand-over.
     pub(super) fn last_handed(&self) -> Option<u64> {
         self.last.map(|(_, handed)| handed)
+    }
+
+    /// Returns how late the last frame was handed over, of the queue where this was latest.
+    #[must_use]
+    pub const fn behind(&self) -> Duration {
+        Duration::from_nanos(self.behind)
     }
 
     /// Returns the number of frames recorded.
@@ -136,10 +148,11 @@ impl fmt::Display for Quantiles {
 
 impl Serialize for Timing {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut out = serializer.serialize_struct("Timing", 5)?;
+        let mut out = serializer.serialize_struct("Timing", 6)?;
         out.serialize_field("frames", &self.frames())?;
         out.serialize_field("error_ns", &self.error())?;
         out.serialize_field("gap_error_ns", &self.gap_error())?;
+        out.serialize_field("behind_ns", &self.behind)?;
         out.serialize_field("batches", &self.batches)?;
         out.serialize_field("largest_batch", &self.largest_batch)?;
         out.end()

@@ -10,6 +10,10 @@ use fcn_link::sender::{Ended, Job, Report, Settings, Source, Tick, run};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// A run is late if its last frame leaves more than this after its time.
+const LATE: Duration = Duration::from_millis(100);
 
 /// Sends the frames of each source by its queue in `opened`, according to its settings, and reports
 /// progress unless `quiet`. Returns the report, and the queues in their final state; the sources
@@ -95,11 +99,12 @@ fn tick(tick: &Tick, console: &mut Console<'_>) {
 }
 
 /// Finishes a capture file, prints the report, as text or JSON on standard output, and determines
-/// the result of the tool: success only if something was sent, and all of it was. `more` is added
-/// to the JSON, `lines` to the text.
+/// the result of the tool: success only if something was sent, and all of it was, on time. `more`
+/// is added to the JSON, `lines` to the text.
 ///
 /// # Errors
-/// Nothing was sent, the link failed, the run was interrupted, or the file cannot be finished.
+/// Nothing was sent, the link failed, the run was interrupted or late, or the file cannot be
+/// finished.
 pub fn conclude(
     report: &Report,
     queues: Vec<Queue>,
@@ -139,7 +144,12 @@ pub fn conclude(
         }
         // The sampler may have selected none of the packets.
         Ended::Done | Ended::TimeUp if written == Some(0) => Err(nothing_sampled()),
-        Ended::Done | Ended::TimeUp => Ok(()),
+        Ended::Done | Ended::TimeUp => match behind_schedule(report) {
+            Some(behind) => Err(Failure::late(behind).and(
+                "the link, or this machine, is slower than the frames' times: lower the rate or speed, or add --queues",
+            )),
+            None => Ok(()),
+        },
     }
 }
 
@@ -256,7 +266,22 @@ fn as_text(report: &Report, lines: &[(&str, String)]) -> String {
     for (name, what) in lines {
         line(name, what.clone());
     }
+    if let Some(behind) = behind_schedule(report) {
+        line("behind", behind);
+    }
     text
+}
+
+/// Returns how late a late run ended; `None` if it was on time.
+fn behind_schedule(report: &Report) -> Option<String> {
+    let behind = report.timing.behind();
+    // Frames that are written immediately have no time.
+    (report.due_seconds.is_none() && behind > LATE).then(|| {
+        format!(
+            "the last frame left {:.2} s behind schedule",
+            behind.as_secs_f64()
+        )
+    })
 }
 
 fn dropped(report: &Report) -> String {

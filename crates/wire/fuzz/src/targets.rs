@@ -323,7 +323,10 @@ fn findings_and_notification(frame: &Frame<'_>) -> (Findings, Option<Notificatio
     if let Some(n) = &notification {
         assert!(n.to_string().contains("from"));
         assert!(n.level.is_none_or(|level| level <= 7));
-        assert!(n.hops <= frame.bytes().len());
+        assert!(
+            n.hops
+                .is_none_or(|hops| usize::from(hops) <= frame.bytes().len())
+        );
         assert_eq!(frame.ip().map(|ip| ip.source), Some(n.notifier));
     }
     let kind = notification.map(|n| n.kind);

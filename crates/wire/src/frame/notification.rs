@@ -158,8 +158,8 @@ pub struct Notification {
     pub level: Option<u8>,
     /// Deepest queue in the IOAM trace, in the unit of its namespace.
     pub deepest_queue: Option<u32>,
-    /// Number of nodes that wrote into the IOAM trace.
-    pub hops: usize,
+    /// Number of nodes that wrote into the IOAM trace; `None` without a trace that can be read.
+    pub hops: Option<u8>,
 }
 
 impl Notification {
@@ -178,7 +178,7 @@ impl Notification {
             subject,
             level: None,
             deepest_queue: None,
-            hops: 0,
+            hops: None,
         };
         Some(match message {
             Message::Cnp(cnp) => plain(
@@ -207,7 +207,11 @@ impl Notification {
                 let trace = option.trace();
                 Self {
                     deepest_queue: trace.and_then(|trace| trace.deepest_queue()),
-                    hops: trace.map_or(0, |trace| trace.nodes().flatten().count()),
+                    hops: trace.and_then(|trace| {
+                        // An option has room for 60 nodes.
+                        let hops = trace.nodes().flatten().count() as u8;
+                        (hops > 0 || trace.nodes().next().is_none()).then_some(hops)
+                    }),
                     ..plain(kind, origin, Some(destination), subject)
                 }
             }

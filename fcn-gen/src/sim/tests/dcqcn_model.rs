@@ -117,6 +117,7 @@ fn incast(network: &Network, duration: Ps) -> Simulation {
         profile: Profile::DEFAULT,
         epoch: 0,
         snap_len: 0,
+        cnp_dscp: 48,
         nodes,
         links,
         flows,

@@ -126,14 +126,6 @@ impl ReadInterface {
     pub(super) const fn clock(&self) -> &Clock {
         &self.clock
     }
-
-    #[cold]
-    pub(super) fn stamp_error(&self, stamp: u64) -> ReadErrorKind {
-        ReadErrorKind::refused(format_args!(
-            "a time stamp of {stamp} times {} plus {} s, which is not between 1970 and 2554",
-            self.resolution, self.offset
-        ))
-    }
 }
 
 /// Calls `with` with the code and value of every option.

@@ -2,7 +2,7 @@
 
 use super::error::ReadErrorKind;
 use super::interface::ReadInterface;
-use super::stamp::Resolution;
+use super::stamp::{Resolution, Stamp};
 use super::window::Window;
 use super::{Found, Order, packet_len};
 use pcap_file::Endianness;
@@ -98,7 +98,8 @@ impl Pcap {
         let at = u64::from(seconds) * 1_000_000_000 + u64::from(parts) * self.part;
         Ok(Some(Found {
             interface: 0,
-            at: Some(at),
+            at,
+            stamp: Stamp::Valid,
             wire_len,
             range: window.take(len),
         }))

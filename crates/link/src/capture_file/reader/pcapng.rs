@@ -3,6 +3,7 @@
 
 use super::error::ReadErrorKind;
 use super::interface::ReadInterface;
+use super::stamp::Stamp;
 use super::window::Window;
 use super::{Found, MAX_BLOCK, MAX_INTERFACES, Order, packet_len};
 use pcap_file::pcapng::blocks::{
@@ -183,16 +184,17 @@ impl Section {
                 own.len()
             )));
         };
-        let at = match layout.stamp {
-            None => None,
+        let (at, stamp) = match layout.stamp {
+            None => (0, Stamp::Missing),
             Some(stamp) => match interface.clock().nanoseconds(stamp) {
-                None => return Err(interface.stamp_error(stamp)),
-                at => at,
+                Some(at) => (at, Stamp::Valid),
+                None => (0, Stamp::OutOfRange),
             },
         };
         Ok(Found {
             interface: self.first + layout.interface as usize,
             at,
+            stamp,
             wire_len: layout.wire_len,
             range: layout.header_len..layout.header_len + captured,
         })

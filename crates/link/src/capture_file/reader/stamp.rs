@@ -45,6 +45,18 @@ impl fmt::Display for Resolution {
     }
 }
 
+/// Validity of a packet's time stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamp {
+    /// The file states a time.
+    Valid,
+    /// The file has none for the packet: a simple packet block of pcapng.
+    Missing,
+    /// The file states a time before 1970 or after the year 2554, which 64 bits of nanoseconds
+    /// cannot hold.
+    OutOfRange,
+}
+
 /// Converts an interface's time stamps to nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
