@@ -152,6 +152,7 @@ pub fn summary(judged: &[Judged]) -> String {
         .collect();
     let check = match wrong.as_slice() {
         [] if obey + not == 0 => String::new(),
+        [] if unclear > 0 => "; those decided are as in the scenario".to_owned(),
         [] => ", as in the scenario".to_owned(),
         some => format!("; the scenario differs for {}", some.join(", ")),
     };
