@@ -35,6 +35,7 @@ pub mod obedience;
 pub mod origin;
 mod pairing;
 pub mod path_order;
+pub mod pauses;
 mod resolve;
 mod resolved;
 pub mod routing;

@@ -31,6 +31,7 @@ fn data(at: u64, ce: bool) -> Data {
         class: None,
         entropy: 0,
         ends_message: false,
+        asks_for_ack: false,
         sequence: Sequence::Connection(7),
         source_port: 0,
         able: false,
