@@ -8,7 +8,6 @@
 mod course;
 pub(crate) mod events;
 mod flows;
-mod gaps;
 mod interfaces;
 mod local;
 mod mirror_clocks;

@@ -1,12 +1,12 @@
 //! One row: notifications of one kind to one sender's QP or flow. `rows.rs` keeps the rows.
 
-use super::gaps::Gaps;
 use super::notifiers::Roles;
 use super::samples::{OneIn, Samples};
 use super::series::{Burst, Bursts, Series};
 use super::windows::{ENOUGH, Windows};
 use crate::record::{QpRecord, QpSide, Resolved};
 use fcn_observe::correlator::Topic;
+use fcn_observe::gaps::Gaps;
 use fcn_observe::origin::Tally;
 use fcn_observe::path_order::PathOrder;
 use fcn_observe::rules::NOTIFIERS;

@@ -1,4 +1,4 @@
-//! Gaps between notifications: the minimum, and percentiles accurate to 1 %.
+//! Gaps between events, such as notifications: the minimum, and percentiles accurate to 1 %.
 //!
 //! A histogram of 38 buckets per octave. Few rows have gaps in more than a few octaves, so only
 //! octaves that occur have counters: `hdrhistogram` would take 6 KB for each row whose gaps reach a
@@ -12,7 +12,7 @@ const ONE: u64 = 1 << 16;
 /// Counters of an octave.
 type Octave = [u16; BUCKETS as usize];
 
-/// Gaps between notifications. At most 5 KB including spare capacity, with gaps of all lengths.
+/// Gaps between events. At most 5 KB including spare capacity, with gaps of all lengths.
 #[derive(Clone, Debug)]
 pub struct Gaps {
     min: u64,
@@ -100,12 +100,14 @@ impl Gaps {
     }
 
     /// Returns the shortest gap, in nanoseconds.
+    #[must_use]
     pub fn min(&self) -> Option<u64> {
         (self.min != u64::MAX).then_some(self.min)
     }
 
     /// Returns percentiles of the gaps, in nanoseconds to 1 %, between the shortest and the longest
     /// gap; `None` without gaps.
+    #[must_use]
     pub fn percentiles<const N: usize>(&self, percents: [u8; N]) -> [Option<u64>; N] {
         let count_of = |counts: &Octave| counts.iter().map(|count| u32::from(*count)).sum::<u32>();
         let total: u64 = (self.octaves.iter().map(count_of).map(u64::from)).sum();
