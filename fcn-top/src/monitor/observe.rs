@@ -426,7 +426,7 @@ impl Monitor {
         }
         if !findings.is_empty() {
             let number = number_of(findings);
-            let icrc_bad = findings.has(Rule::RoceIcrcBad);
+            let icrc_bad = findings.has_icrc();
             row.count_findings(number, icrc_bad);
             point.count_findings(number);
             totals.icrc_bad += u64::from(icrc_bad);

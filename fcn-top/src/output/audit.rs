@@ -27,6 +27,8 @@ pub fn unchecked(settings: &Settings) -> Vec<Unchecked> {
     let of_samples = "undecidable from samples";
     let wanting = [
         (Rule::RoceIcrcBad, "ICRCs are not verified", no_icrc),
+        (Rule::RoceIcrcSwapped, "ICRCs are not verified", no_icrc),
+        (Rule::RoceIcrcMissing, "ICRCs are not verified", no_icrc),
         (Rule::FastCnpMarked, of_samples, sampled),
         (Rule::FastCnpMarkUnclear, of_samples, sampled),
         (Rule::FastCnpRate, of_samples, sampled),

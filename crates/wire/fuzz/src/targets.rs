@@ -215,10 +215,11 @@ fn located(frame: &Frame<'_>) {
             }
         }
     }
-    let innermost = frame
-        .spans()
-        .iter()
-        .rfind(|span| matches!(span.layer, Layer::Ipv4 | Layer::Ipv6 | Layer::Lrh));
+    let innermost = frame.spans().iter().rfind(|span| match span.layer {
+        Layer::Ipv4 | Layer::Ipv6 | Layer::Lrh => true,
+        Layer::Grh => frame.is_roce_v1(),
+        _ => false,
+    });
     assert_eq!(innermost.is_some(), frame.ip().is_some());
     if let (Some(span), Some(ip)) = (innermost, frame.ip()) {
         assert_eq!((span.start, span.end), (ip.start, ip.end));

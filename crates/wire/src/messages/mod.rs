@@ -2,6 +2,7 @@
 
 pub mod bth;
 pub mod cnp;
+pub mod csig;
 pub mod fast_cnp;
 pub mod icrc;
 pub mod ioam;
