@@ -10,8 +10,8 @@ use crate::csig::CSIG_LEN;
 use crate::error::{Error, ErrorKind};
 use crate::erspan::{Erspan, Mirror};
 use crate::header::{
-    arista, cisco_metadata, ethernet, fragment, geneve, gre, gtp_u, ipv4, ipv6, linux_cooked, llc,
-    tcp, tzsp, udp, vxlan_gpe,
+    ICRC_LEN, arista, cisco_metadata, ethernet, fragment, geneve, gre, gtp_u, ipv4, ipv6,
+    linux_cooked, llc, tcp, tzsp, udp, vxlan_gpe,
 };
 use crate::infiniband::{Erf, Packet, Record, TRANSPORT, address_of_lid, lrh};
 use crate::ipv6_ext::{last_segment_at, next_header, read_header};
@@ -505,7 +505,11 @@ impl Walk {
         frame.options = RecordedOptions::NONE;
         let here = self.array::<{ ipv6::LEN }>(frame, Layer::Grh)?;
         let field = ("payload length", self.at + ipv6::LENGTH);
-        let len = usize::from(u16_at(here, ipv6::LENGTH));
+        let len = match usize::from(u16_at(here, ipv6::LENGTH)) {
+            // Captures may leave out the ICRC, as they do with the CRCs of InfiniBand's own link.
+            len if self.at + ipv6::LEN + len == self.limit + ICRC_LEN => len - ICRC_LEN,
+            len => len,
+        };
         let start = self.at;
         let end = self.bounded(frame, Layer::Grh, field, len, (0, ipv6::LEN));
         self.limit = end;

@@ -128,6 +128,8 @@ rules! {
         "The octets of the ICRC are in the opposite order: the most significant one comes first";
     RoceIcrcMissing = "rocev2.icrc.missing", Roce, Error, "IBTA vol. 1 Annex A17.3.3",
         "There is no ICRC: a placeholder is in its place, or the packet ends before it";
+    RoceVersions = "rocev2.versions.both", Roce, Warning, "IBTA vol. 1 Annex A16, Annex A17",
+        "RoCE v1 and RoCEv2 run between the same two hosts: a connection needs GIDs of the same version at both ends";
     RoceTver = "rocev2.tver.nonzero", Roce, Warning, "IBTA vol. 1 section 9.2.4",
         "The transport header version is not 0";
     RoceIbCnp = "rocev2.opcode.infiniband_cnp", Roce, Error, "IBTA vol. 1 Annex A17.9.3",
@@ -288,6 +290,7 @@ impl Rule {
     /// Rules that one packet's bytes cannot break: they need several packets, or a list of the
     /// nodes' roles.
     pub const MULTI_PACKET: &'static [Self] = &[
+        Self::RoceVersions,
         Self::ClassWithData,
         Self::ClassSeveral,
         Self::FastCnpRate,

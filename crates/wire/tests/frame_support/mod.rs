@@ -499,27 +499,30 @@ pub fn wrappings() -> Vec<(&'static str, Vec<Part<'static>>)> {
         ),
         (
             "arista_64",
-            vec![tag_of(
-                0xD28B,
-                &[0, 1, 0, 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 0x81, 0],
-            )],
+            vec![
+                tag_of(0xD28B, &[0, 1, 0, 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 0x81, 0]),
+                tag(5, false),
+            ],
         ),
         (
             "arista_48",
-            vec![tag_of(
-                0xD28B,
-                &[0, 1, 1, 0x20, 1, 2, 3, 4, 5, 6, 0x81, 0],
-            )],
+            vec![
+                tag_of(0xD28B, &[0, 1, 1, 0x20, 1, 2, 3, 4, 5, 6, 0x81, 0]),
+                tag(5, false),
+            ],
         ),
         (
             "cisco_metadata",
-            vec![tag_of(0x8909, &[1, 1, 0, 1, 0, 7, 0x81, 0])],
+            vec![tag_of(0x8909, &[1, 1, 0, 1, 0, 7, 0x81, 0]), tag(5, false)],
         ),
         (
             "service_instance",
             vec![tag(9, true), tag_of(0x88E7, &[0, 1, 2, 3]), MAC],
         ),
-        ("csig", vec![tag_of(0x9900, &[0x2B, 0x85, 0x81, 0])]),
+        (
+            "csig",
+            vec![tag_of(0x9900, &[0x2B, 0x85, 0x81, 0]), tag(5, false)],
+        ),
         (
             "spectrum",
             vec![
