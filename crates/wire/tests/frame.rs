@@ -20,7 +20,7 @@ use fcn_wire::{
 };
 use frame_support::{
     ICRC, MAC, QP, RECEIVER, ROCE, SENDER, SWITCH, Sample, build, erf, infiniband, isis_frame,
-    roce_v1_frame, samples, snap_frame, udp, v4, v6, wrappings,
+    roce_v1_frame, samples, snap_frame, tags_frame, udp, v4, v6, wrappings,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -396,6 +396,34 @@ fn isis_is_found_only_after_llc() {
         other[at] = octet;
         assert!(matches!(read(&other).upper(), Upper::Other));
         assert_eq!(read(&other).end(), End::Complete);
+    }
+}
+
+#[test]
+fn tags_are_opened_in_any_number() {
+    let bytes = tags_frame(&sample("fast_cnp_1"));
+    let frame = read(&bytes);
+    let want = [
+        Layer::Ethernet,
+        Layer::ServiceInstance,
+        Layer::Ethernet,
+        Layer::VnTag,
+        Layer::ETag,
+        Layer::Arista,
+        Layer::CiscoMetadata,
+        Layer::Csig,
+        Layer::Ipv6,
+    ];
+    assert_eq!(layers(&frame)[..want.len()], want);
+    assert!(matches!(frame.message(), Message::FastCnp(_)));
+    for len in 0..bytes.len() {
+        let frame = Frame::parse(
+            &bytes[..len],
+            bytes.len(),
+            LinkType::Ethernet,
+            &Profile::DEFAULT,
+        );
+        assert!(matches!(frame.end(), End::Cut { .. }), "{len}");
     }
 }
 

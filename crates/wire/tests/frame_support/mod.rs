@@ -650,6 +650,21 @@ pub fn isis_frame(tags: &[Part<'_>]) -> Vec<u8> {
     build(&[&[MAC], tags, &[payload]].concat())
 }
 
+/// Returns `sample` after one tag of each kind.
+pub fn tags_frame(sample: &Sample) -> Vec<u8> {
+    let mut bytes = sample.wrapped_in(&[]);
+    let tags = [
+        &[0x88, 0xE7, 0, 1, 2, 3, 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1][..],
+        &[0x89, 0x26, 0, 1, 0, 2],
+        &[0x89, 0x3F, 0, 0, 0x10, 1, 0, 0],
+        &[0xD2, 0x8B, 0, 1, 0, 0x10, 1, 2, 3, 4, 5, 6, 7, 8],
+        &[0x89, 0x09, 1, 1, 0, 1, 0, 7],
+        &[0x99, 0x00, 0x2B, 0x85],
+    ];
+    bytes.splice(12..12, tags.concat());
+    bytes
+}
+
 /// Returns `sample` in an IEEE 802.3 frame with SNAP.
 pub fn snap_frame(sample: &Sample) -> Vec<u8> {
     let ether_type: [u8; 2] = match sample.ip[0] >> 4 {

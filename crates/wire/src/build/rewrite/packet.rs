@@ -427,7 +427,8 @@ fn may_contain_unmapped_addresses(frame: &Frame<'_>, link: LinkType) -> bool {
             )
         }
         (Upper::Other, _) => link::arp_at(frame, link).is_none(),
-        (Upper::InfiniBand(_), _) => false,
+        // GIDs of RoCE v1 are not mapped.
+        (Upper::InfiniBand(_), _) => frame.is_roce_v1(),
         (Upper::Bgp(..) | Upper::Ospf(..) | Upper::IsIs(..), _) => true,
     }
 }
