@@ -30,7 +30,7 @@ pub use frame::{claim, message, notification};
 pub use headers::{checksum, erspan, header, infiniband, ip, ipv6_ext, sflow};
 pub(crate) use headers::{fields, octets};
 pub use messages::{
-    bth, cnp, csig, fast_cnp, icrc, ioam, mad, pfc, proxy_address, proxy_cn, rdma_cm, wan_fcn,
+    bth, cnm, cnp, csig, fast_cnp, icrc, ioam, mad, pfc, proxy_address, proxy_cn, rdma_cm, wan_fcn,
 };
 pub use rules::{draft, finding, profile};
 

@@ -569,6 +569,34 @@ fn what_was_not_read_is_named() {
 }
 
 #[test]
+fn a_bridges_notification_is_read_with_its_tag() {
+    let mut message = [0; 24];
+    (message[1], message[9], message[14]) = (21, 3, 0x60);
+    for tag in [&[][..], &[0x22, 0xE9, 0, 7]] {
+        let mut bytes = build(&[
+            MAC,
+            Part::Payload {
+                ether_type: 0x22E7,
+                protocol: 59,
+                bytes: &message,
+            },
+        ]);
+        bytes.splice(12..12, tag.iter().copied());
+        let whole = bytes.len();
+        let frame = read(&bytes);
+        let Message::Cnm(cnm) = frame.message() else {
+            panic!("{:?}", frame.message());
+        };
+        assert_eq!((cnm.feedback(), cnm.congestion_point()), (21, 3));
+        assert!(frame.unread().is_none() && findings(&frame).is_empty());
+        for len in 0..whole {
+            let frame = Frame::parse(&bytes[..len], whole, LinkType::Ethernet, &Profile::DEFAULT);
+            assert!(matches!(frame.end(), End::Cut { .. }), "{len}");
+        }
+    }
+}
+
+#[test]
 fn a_global_pause_is_not_pfc() {
     let pause = |opcode: [u8; 2]| {
         build(&[

@@ -620,6 +620,7 @@ impl Monitor {
                 let pauses = self.interfaces.pause(packet.interface, &pfc);
                 self.totals.pfc += u64::from(pauses);
             }
+            Message::Cnm(_) => self.totals.cnms += 1,
             Message::Other if quotes_fast_cnp(frame) => {
                 let hosts = frame.ip().map(|ip| (ip.source, ip.destination));
                 if hosts.is_some_and(|hosts| self.is_seen_before(packet, frame, hosts)) {

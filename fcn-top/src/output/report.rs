@@ -191,6 +191,10 @@ fn head(out: &mut String, header: &Header, tables: &Tables, formatter: &Formatte
             format!("{pauses} (IEEE 802.3x), which stop all classes"),
         );
     }
+    if totals.cnms > 0 {
+        let messages = counted(totals.cnms, "message");
+        line("CNM", format!("{messages} of bridges (IEEE 802.1Qau)"));
+    }
     if totals.samples > 0 {
         let samples = counted(totals.samples, "packet");
         line(

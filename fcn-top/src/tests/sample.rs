@@ -206,6 +206,7 @@ pub(crate) fn tables() -> Tables {
             other: 52_800,
             pfc: 0,
             global_pauses: 0,
+            cnms: 0,
             roce_v1: 0,
             unread: 7,
             cut: 20,

@@ -242,7 +242,10 @@ fn located(frame: &Frame<'_>) {
             assert_eq!(Some(&datagram.ip), frame.ip());
             assert_eq!(datagram.is_whole(), !frame.is_cut());
         }
-        Upper::Bgp(at, found) | Upper::IsIs(at, found) | Upper::MacControl(at, found, _) => {
+        Upper::Bgp(at, found)
+        | Upper::IsIs(at, found)
+        | Upper::MacControl(at, found, _)
+        | Upper::Cnm(at, found) => {
             rest(*at, found);
         }
         Upper::InfiniBand(packet) => {
@@ -366,7 +369,9 @@ fn findings_and_notification(frame: &Frame<'_>) -> (Findings, Option<Notificatio
                 kind.is_none() || kind == Some(Kind::Cnp) && may_tell && bth.opcode() == opcode
             );
         }
-        Message::RdmaCm(..) | Message::Pfc(_) | Message::Other => assert_eq!(kind, None),
+        Message::RdmaCm(..) | Message::Pfc(_) | Message::Cnm(_) | Message::Other => {
+            assert_eq!(kind, None);
+        }
     }
     (findings, notification)
 }

@@ -36,6 +36,8 @@ identified! {
         CiscoMetadata = "Cisco metadata",
         /// IEEE 802.1ah service instance tag.
         ServiceInstance = "service instance tag",
+        /// IEEE 802.1Q congestion notification tag.
+        CnTag = "CN-TAG",
         /// Congestion signalling tag.
         Csig = "CSIG tag",
         /// One MPLS label stack entry (RFC 3032).
@@ -84,6 +86,8 @@ identified! {
         Eth = "extended transport header",
         /// Invariant CRC.
         Icrc = "ICRC",
+        /// Congestion notification message of a bridge.
+        Cnm = "CNM",
         /// Congestion Notification Packet.
         Cnp = "CNP",
         /// Fast CNP option 1 or 2.

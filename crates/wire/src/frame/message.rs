@@ -5,6 +5,7 @@
 
 use crate::bth::{BTH_LEN, Bth, Opcode, Qp, Roce};
 use crate::claim::Claim;
+use crate::cnm::Cnm;
 use crate::cnp::Cnp;
 use crate::error::Result;
 use crate::fast_cnp::FastCnpRepr;
@@ -70,6 +71,8 @@ pub enum Message<'a> {
     RdmaCm(Roce<'a>, Cm<'a>),
     /// Priority-based flow control.
     Pfc(Pfc<'a>),
+    /// Congestion notification message of a bridge.
+    Cnm(Cnm<'a>),
     /// Not one of our messages, or not readable.
     Other,
 }
@@ -97,6 +100,7 @@ impl<'a> Frame<'a> {
             Upper::MacControl(_, bytes, _) => {
                 Pfc::new_checked(bytes).map_or(Message::Other, Message::Pfc)
             }
+            Upper::Cnm(_, bytes) => Cnm::new_checked(bytes).map_or(Message::Other, Message::Cnm),
             _ => Message::Other,
         }
     }

@@ -197,6 +197,9 @@ pub enum Upper<'a> {
     /// A MAC control frame: offset of its opcode, the octets from there on as far as captured, and
     /// the destination MAC address.
     MacControl(usize, &'a [u8], [u8; 6]),
+    /// A congestion notification message of a bridge (IEEE 802.1Q clause 33.4): its offset, and
+    /// the message as far as captured.
+    Cnm(usize, &'a [u8]),
     /// Anything else, or unreadable.
     Other,
 }

@@ -6,6 +6,7 @@ use super::{
     Upper, overlong,
 };
 use crate::claim::must_prove_roce;
+use crate::cnm::CNM_LEN;
 use crate::csig::CSIG_LEN;
 use crate::error::{Error, ErrorKind};
 use crate::erspan::{Erspan, Mirror};
@@ -470,6 +471,12 @@ impl Walk {
                 Ok(Next::Ethernet)
             }
             ethernet::ROCE_V1 => self.roce_v1(frame),
+            ethernet::CN_TAG => self.tagged(frame, Layer::CnTag, ethernet::TAG_LEN),
+            ethernet::CNM => {
+                let payload = self.require(frame, Layer::Cnm, 0)?;
+                frame.upper = Upper::Cnm(self.at, payload);
+                Self::payload(frame, Layer::Cnm, self.limit.min(self.at + CNM_LEN))
+            }
             _ if number == frame.profile.csig_ether_type => {
                 self.tagged(frame, Layer::Csig, CSIG_LEN + 2)
             }
@@ -970,7 +977,10 @@ impl Walk {
             }
             _ => {
                 let next = payload_by_ether_type(number);
-                return next.ok_or_else(|| unread(frame, Unread::GreProtocol(number)));
+                return next.ok_or_else(|| match gre::PLAIN.contains(&number) {
+                    true => WalkEnded,
+                    false => unread(frame, Unread::GreProtocol(number)),
+                });
             }
         };
         let header = if has_header {
@@ -997,7 +1007,7 @@ impl Walk {
 const fn payload_by_ether_type(number: u16) -> Option<Next> {
     match number {
         gre::ETHERNET => Some(Next::Ethernet),
-        ethernet::IPV4 | ethernet::IPV6 => Some(Next::EtherType(number)),
+        ethernet::IPV4 | ethernet::IPV6 | ethernet::CISCO_METADATA => Some(Next::EtherType(number)),
         ethernet::MPLS | ethernet::MPLS_UPSTREAM => Some(Next::Mpls),
         _ => None,
     }

@@ -54,8 +54,12 @@ pub mod ethernet {
     pub const CISCO_METADATA: u16 = 0x8909;
     /// EtherType of MAC control frames.
     pub const MAC_CONTROL: u16 = 0x8808;
+    /// EtherType of congestion notification messages of bridges (IEEE 802.1Q clause 33.4).
+    pub const CNM: u16 = 0x22E7;
+    /// EtherType of the tag with a flow's number for these.
+    pub const CN_TAG: u16 = 0x22E9;
     /// EtherTypes that are opened.
-    pub const OPENED: [u16; 14] = [
+    pub const OPENED: [u16; 16] = [
         IPV4,
         IPV6,
         TAG,
@@ -70,14 +74,17 @@ pub mod ethernet {
         ARISTA,
         CISCO_METADATA,
         MAC_CONTROL,
+        CNM,
+        CN_TAG,
     ];
     /// EtherTypes of protocols that carry no packets of others: ARP, RARP, Wake-on-LAN, SRP, MVRP,
-    /// MMRP, LLDP, EAPOL, slow protocols, ECP, CFM, PTP, HSR, MRP, FCoE, FIP, loopback, CNM,
-    /// PROFINET, EtherCAT, audio and video transport, AppleTalk and IPX.
-    pub const PLAIN: [u16; 24] = [
+    /// MMRP, LLDP, EAPOL, slow protocols, ECP, CFM, PTP, HSR, MRP, FCoE, FIP, loopback, PROFINET,
+    /// EtherCAT, audio and video transport, AppleTalk, IPX, DECnet, ATA over Ethernet, TIPC, load
+    /// balancing, GeoNetworking, PPPoE discovery.
+    pub const PLAIN: [u16; 29] = [
         ARP, 0x8035, 0x0842, 0x22EA, 0x88F5, 0x88F6, 0x88CC, 0x888E, 0x8809, 0x8940, 0x8902,
-        0x88F7, 0x892F, 0x88E3, 0x8906, 0x8914, 0x9000, 0x22E7, 0x8892, 0x88A4, 0x22F0, 0x809B,
-        0x80F3, 0x8137,
+        0x88F7, 0x892F, 0x88E3, 0x8906, 0x8914, 0x9000, 0x8892, 0x88A4, 0x22F0, 0x809B, 0x80F3,
+        0x8137, 0x6003, 0x88A2, 0x88CA, 0x886F, 0x8947, 0x8863,
     ];
     /// Smallest EtherType: anything smaller is an IEEE 802.3 length.
     pub const LEAST_TYPE: u16 = 0x0600;
@@ -338,6 +345,8 @@ pub(crate) mod gre {
     pub const ERSPAN: u16 = 0x88BE;
     /// EtherType of ERSPAN type III.
     pub const ERSPAN_3: u16 = 0x22EB;
+    /// EtherTypes that carry no packets of others: keep-alives, CDP, NHRP.
+    pub const PLAIN: [u16; 3] = [0, 0x2000, 0x2001];
     /// EtherType of a mirror on Spectrum ASICs.
     pub const SPECTRUM: u16 = 0x8949;
     /// Length of that mirror's header, in octets.

@@ -293,6 +293,10 @@ pub(super) fn know(
             "PAUSE (IEEE 802.3x), which stops all classes",
             (totals.global_pauses, "frame"),
         ),
+        (
+            "Congestion notification messages of bridges (IEEE 802.1Qau)",
+            (totals.cnms, "message"),
+        ),
         ("With a wrong ICRC", (totals.icrc_bad, "notification")),
         (
             "Evicted for lack of room, least recently used first, so display filters may match more than a row counts since it reappeared",

@@ -413,6 +413,8 @@ fn may_contain_unmapped_addresses(frame: &Frame<'_>, link: LinkType) -> bool {
     let last = frame.spans().last();
     match (frame.upper(), frame.ip()) {
         (Upper::MacControl(..), _) => false,
+        // It quotes the beginning of a frame.
+        (Upper::Cnm(..), _) => true,
         _ if matches!(frame.walk_end(), End::Fragment { .. }) => false,
         (Upper::Udp(datagram), _) => {
             let ports = [datagram.source_port, datagram.destination_port];
