@@ -793,16 +793,16 @@ impl Walk {
         match port {
             VXLAN_PORT => Some(self.vxlan(frame)),
             // A port that was chosen for our messages belongs to them.
-            VXLAN_GPE_PORT | GENEVE_PORT | GTP_U_PORT
+            VXLAN_GPE_PORT | GENEVE_PORT | GTP_U_PORT | TZSP_PORT
                 if ![frame.profile.proxy_cn_port, frame.profile.wan_fcn_port].contains(&port) =>
             {
                 match port {
                     VXLAN_GPE_PORT => self.vxlan_gpe(frame),
                     GENEVE_PORT => self.geneve(frame),
+                    TZSP_PORT => self.tzsp(frame),
                     _ => self.gtp_u(frame),
                 }
             }
-            TZSP_PORT => self.tzsp(frame),
             _ => None,
         }
     }
