@@ -121,8 +121,9 @@ pub enum Op {
     Label(Stored),
     /// Append to the text of the item that was added last.
     Append(Stored),
-    /// Add the ICRC at this offset: the expected value, and whether it was verified.
-    Icrc(u32, u32, bool),
+    /// Add the ICRC at this offset: the expected value, and if it was verified, the rule that a
+    /// different one breaks.
+    Icrc(u32, u32, Option<Rule>),
     /// Add expert info for a violated rule; an empty text stands for the rule's own text.
     Expert(Rule, Range, Stored),
     /// Record a violated rule whose expert info Wireshark itself adds, so that our general filters

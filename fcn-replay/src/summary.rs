@@ -28,6 +28,11 @@ pub(crate) fn line(octets: &[u8], profile: &Profile) -> String {
             }
             text
         }
+        Message::Cnm(cnm) => format!(
+            "CNM of congestion point {:#018x}, feedback {}",
+            cnm.congestion_point(),
+            cnm.feedback()
+        ),
         Message::FastCnp(_) => format!("unreadable Fast CNP option {ends}"),
         _ => other(&frame, &ends),
     }

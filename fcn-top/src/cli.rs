@@ -123,7 +123,8 @@ pub struct Mode {
     /// Print a readable report at the end
     #[arg(long)]
     pub report: bool,
-    /// List broken rules with frame numbers, as JSON with --json; exit with 1 if there are any
+    /// List broken rules with frame numbers, as JSON with --json; exit with 1 if there are any,
+    /// else with 3 if packets that may be RoCE could not be read
     #[arg(long, conflicts_with_all = ["jsonl", "csv", "report"])]
     pub audit: bool,
     /// Notes also fail the audit

@@ -10,7 +10,7 @@ use crate::output::json::{self, Intervals};
 use crate::output::report::{self, Header};
 use crate::setup::Printing;
 use crate::tables::{TableSource, Tables, Wanted};
-use crate::text::{Formatter, clean};
+use crate::text::{self, Formatter, clean};
 use fcn_observe::time::nanos;
 use fcn_tool::console::{Console, print, print_json};
 use fcn_tool::failure::{Failure, Result};
@@ -236,22 +236,28 @@ impl Printer {
                 print(console.out, &text)
             }
             Printing::Audit | Printing::AuditJson => {
-                let (packets, incomplete) = engine.with(|monitor| {
-                    let totals = monitor.totals();
-                    (totals.packets, totals.incomplete)
-                });
+                let tables = engine.tables(Wanted::default());
+                let totals = &tables.totals;
                 let packets = Audited {
-                    packets,
-                    incomplete,
+                    packets: totals.packets,
+                    incomplete: totals.incomplete,
+                    unread: totals.unread,
                 };
+                let unread = text::unread(&tables.unread);
                 let audit = self.audit.lock();
                 if self.printing == Printing::AuditJson {
                     print_json(console.out, &audit.json(unchecked, packets))?;
                 } else {
-                    print(console.out, &audit.summary(unchecked, packets))?;
+                    let summary = audit.summary(unchecked, packets, unread.as_deref());
+                    print(console.out, &summary)?;
                 }
                 if audit.failed(strict) {
                     return Err(Failure::failed("the audit found broken rules"));
+                }
+                if let Some(unread) = unread {
+                    return Err(
+                        Failure::incomplete("the audit did not read everything").and(unread)
+                    );
                 }
                 Ok(())
             }

@@ -332,6 +332,13 @@ records! {
         about: Arc<str> = "About", 30, Text, "Driver, link type, filter; or why nothing is received", |v| Cell::Text(v);
     }
 
+    /// Packets that were not read, although they may be RoCE or carry it, for one reason.
+    UnreadRecord, "unread", {
+        kind: &'static str = "Why", 14, Name, "roce_unproven: to RoCEv2's port, from a port that RoCEv2 is not sent from, and neither the ICRC nor consecutive PSNs prove RoCEv2; ether_type, gre_protocol: an encapsulation that is not opened; fragment: only complete datagrams are read", |v| Cell::Name(v);
+        number: Option<u32> = "Number", 8, Number, "UDP source port, EtherType or GRE protocol; empty for fragments, and for further numbers beyond 64", |v| count(v);
+        packets: u64 = "Packets", 10, Count, "Packets not read", |v| Cell::Count(*v);
+    }
+
     /// A driver's counter of a port of an RDMA device of this host.
     CounterRecord, "counters", {
         device: Arc<str> = "Device", 12, Text, "Name of the RDMA device", |v| Cell::Text(v);
@@ -434,6 +441,7 @@ mod tests {
         sound::<HopRecord>();
         sound::<EventRecord>();
         sound::<InterfaceRecord>();
+        sound::<UnreadRecord>();
         sound::<CounterRecord>();
         sound::<LocalQpRecord>();
     }

@@ -3,7 +3,7 @@
 use crate::order::Order;
 use crate::record::RowId;
 use crate::record::{CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
-use crate::record::{PointRecord, QpRecord};
+use crate::record::{PointRecord, QpRecord, UnreadRecord};
 use fcn_observe::FlowKey;
 use fcn_wire::Kind;
 use serde::Serialize;
@@ -40,6 +40,14 @@ pub struct Totals {
     pub other: u64,
     /// PFC frames that pause at least one class, included in `other`.
     pub pfc: u64,
+    /// PAUSE frames (IEEE 802.3x), which stop all classes, included in `other`.
+    pub global_pauses: u64,
+    /// Congestion notification messages of bridges (IEEE 802.1Q clause 33.4), included in `other`.
+    pub cnms: u64,
+    /// RoCE v1 packets, included in `data` and `other`.
+    pub roce_v1: u64,
+    /// Packets not read although they may be RoCE or carry it, included in `other`.
+    pub unread: u64,
     /// Packets truncated by the capture too much to decode.
     pub cut: u64,
     /// Notifications and data that the capture truncated, so that, for example, their ICRC cannot
@@ -255,6 +263,8 @@ pub struct Tables {
     /// Violations of each rule by its identifier, since the beginning, regardless of what the log
     /// has dropped; only rules that were violated.
     pub rules: Vec<(&'static str, u64)>,
+    /// Packets not read although they may be RoCE or carry it, by reason, most first.
+    pub unread: Vec<UnreadRecord>,
 }
 
 impl Tables {

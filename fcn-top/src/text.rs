@@ -7,12 +7,13 @@ pub use fcn_tool::clean::clean;
 pub use units::{bits, change, count, rate, share, span};
 
 use crate::names::{Names, Pseudonyms};
-use crate::record::{Answer, Cell, Column, Holds, Maker, PointRecord, QpRecord};
+use crate::record::{Answer, Cell, Column, Holds, Maker, PointRecord, QpRecord, UnreadRecord};
 use crate::tables::Totals;
 use fcn_observe::rules::NOTIFIERS;
 use fcn_observe::time::nanos;
 use fcn_tool::quantity::counted;
 use fcn_wire::Origin;
+use fcn_wire::profile::ROCEV2_PORT;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::borrow::Cow;
@@ -93,6 +94,47 @@ pub fn stamps_back(totals: &Totals) -> Option<String> {
             span(totals.stamps_back_most)
         )
     })
+}
+
+/// Describes the packets that were not read although they may be RoCE.
+pub fn unread(records: &[UnreadRecord]) -> Option<String> {
+    const MOST: usize = 3;
+    let kinds = ["roce_unproven", "ether_type", "gre_protocol", "fragment"];
+    let of_kind = |kind: &&str| {
+        let those: Vec<_> = records
+            .iter()
+            .filter(|record| record.kind == *kind)
+            .collect();
+        let packets = those.iter().map(|record| record.packets).sum::<u64>();
+        let numbers: Vec<_> = (those.iter().take(MOST))
+            .filter_map(|record| record.number)
+            .map(|number| match *kind {
+                "roce_unproven" => number.to_string(),
+                _ => format!("{number:#06x}"),
+            })
+            .collect();
+        let more = if those.len() > MOST {
+            " and others"
+        } else {
+            ""
+        };
+        let numbers = numbers.join(", ") + more;
+        let (them, were) = match packets {
+            0 => return None,
+            1 => (counted(1, "packet"), "was"),
+            _ => (counted(packets, "packet"), "were"),
+        };
+        Some(match *kind {
+            "roce_unproven" => format!(
+                "{them} to port {ROCEV2_PORT} {were} not taken for RoCEv2: no ICRC matches, and RoCEv2 is not sent from port {numbers}"
+            ),
+            "ether_type" => format!("{them} of EtherType {numbers} {were} not opened"),
+            "gre_protocol" => format!("{them} of GRE protocol {numbers} {were} not opened"),
+            _ => format!("{} {were} not read", counted(packets, "fragment")),
+        })
+    };
+    let parts: Vec<_> = kinds.iter().filter_map(of_kind).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Reason for a missing verdict on a row. There may still be data of its sender.

@@ -1093,3 +1093,31 @@ fn interfaces_of_one_name_are_distinguished() {
         .collect();
     assert_eq!(names, ["a", "a #1", "b", "#3"]);
 }
+
+#[test]
+fn an_audit_that_could_not_read_everything_says_so_and_ends_with_3() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("unread.pcap");
+    let frame = |ether_type: u16| {
+        let mut frame = vec![2; 12];
+        frame.extend(ether_type.to_be_bytes());
+        frame.extend([0; 46]);
+        frame
+    };
+    // MACsec, and ARP, which carries no packets.
+    write_pcap(&file, 1, &[frame(0x88E5), frame(0x0806)]);
+    let file = file.to_str().unwrap();
+    let done = top(["-r", file, "--audit"]).with(3);
+    let verdict = "verdict: no rule is broken in what was read, 1 of 2 packets\n";
+    assert!(done.out.ends_with(verdict), "{done:?}");
+    let what = "1 packet of EtherType 0x88e5 was not opened";
+    assert!(done.out.contains(&format!("not read: {what}")), "{done:?}");
+    assert!(done.err.contains(what), "{done:?}");
+    let json = top(["-r", file, "--audit", "--json"]).with(3).json();
+    assert_eq!(json["unread_packets"], 1);
+    let report = top(["-r", file, "--report"]).well();
+    assert!(report.out.contains(what), "{report:?}");
+    let json = top(["-r", file, "--json"]).well().json();
+    let unread = serde_json::json!([{"kind": "ether_type", "number": 0x88E5, "packets": 1}]);
+    assert_eq!(json["unread"], unread);
+}

@@ -15,6 +15,7 @@
 //! - `sightings.rs`: copies of one packet at several capture points, `path_order.rs`: their order,
 //!   `unit.rs`: resolution of time stamps
 //! - `translation.rs`: CNPs that translate requests, `origin.rs`: the node that generated a CNP
+//! - `unproven.rs`: RoCEv2 from source ports that it is not sent from
 //! - `malformed.rs`: malformed notifications, `access.rs`: lists of prefixes, `class.rs`: traffic
 //!   classes
 //! - `bounded.rs`, `table.rs` and `flow_table.rs`: the tables used; bounded, seeded, and without an
@@ -51,6 +52,7 @@ pub mod time;
 mod topic;
 pub mod translation;
 pub mod unit;
+pub mod unproven;
 
 pub use bounded::{Bounded, Slot};
 pub use class::{Class, ClassRelation, Classes};

@@ -327,7 +327,9 @@ impl PathMarks {
             match span.layer {
                 Layer::Ipv4 | Layer::Ipv6 if span.start == ip.start => break,
                 Layer::Ethernet => mac = Mac::source_of(frame.bytes().get(span.start..)?)?,
-                Layer::Vlan | Layer::LinuxCooked | Layer::Llc => {}
+                Layer::Vlan | Layer::LinuxCooked | Layer::Llc | Layer::Snap => {}
+                Layer::VnTag | Layer::ETag | Layer::Arista | Layer::CiscoMetadata | Layer::Csig => {
+                }
                 _ => return None,
             }
         }

@@ -58,7 +58,7 @@ fn frames(seeds: &mut Seeds) -> io::Result<()> {
     let fast_cnp = &samples[3];
     assert_eq!(fast_cnp.name, "fast_cnp_1");
     for sample in &samples {
-        let bytes = sample.behind(&[]);
+        let bytes = sample.wrapped_in(&[]);
         seeds.frame("notification", sample.name, LinkType::Ethernet, &bytes)?;
         seeds.frame("rewrite", sample.name, LinkType::Ethernet, &bytes)?;
     }
@@ -73,13 +73,32 @@ fn frames(seeds: &mut Seeds) -> io::Result<()> {
             "vxlan_gpe",
             "vxlan_gpe_ip",
             "gtp_u",
+            "vlan",
+            "ip6_in_ip6",
+            "ip6_in_ip4",
+            "srv6",
+            "vxlan_v6",
+            // All of them are in `tags`.
+            "vn_tag",
+            "e_tag_vlan",
+            "arista_64",
+            "arista_48",
+            "cisco_metadata",
+            "csig",
+            "service_instance",
         ]
         .contains(&name)
     };
     for (name, outer) in (frames::wrappings().into_iter()).filter(|(name, _)| !alike(name)) {
-        let bytes = fast_cnp.behind(&outer);
+        let bytes = fast_cnp.wrapped_in(&outer);
         seeds.frame("frame", name, LinkType::Ethernet, &bytes)?;
     }
+    seeds.frame("frame", "tags", LinkType::Ethernet, &frames::tags_frame(fast_cnp))?;
+    let bth = BthRepr::new(Opcode::RC_SEND_ONLY, Qp::truncate(0x1234), 7).to_bytes();
+    let ends = [1, 2].map(|end| [0xFE80, 0, 0, 0, 2, 0xC9FF, 0xFE00, end].into());
+    let v1 = frames::roce_v1_frame(ends, &[&bth[..], &[7; 16]].concat());
+    seeds.frame("frame", "roce_v1", LinkType::Ethernet, &v1)?;
+    seeds.frame("frame", "snap", LinkType::Ethernet, &frames::snap_frame(fast_cnp))?;
     for target in ["frame", "notification"] {
         seeds.frame(target, "isis", LinkType::Ethernet, &frames::isis_frame(&[]))?;
         seeds.frame(target, "pfc", LinkType::Ethernet, &frames::pfc_frame())?;
@@ -104,7 +123,7 @@ fn frames(seeds: &mut Seeds) -> io::Result<()> {
     seeds.frame("frame", "erf_infiniband", LinkType::Erf, &global)?;
     let local = frames::infiniband(None, &cnp);
     seeds.frame("notification", "infiniband", LinkType::InfiniBand, &local)?;
-    let ethernet = frames::erf(2, 0, &fast_cnp.behind(&[]));
+    let ethernet = frames::erf(2, 0, &fast_cnp.wrapped_in(&[]));
     seeds.frame("notification", "erf", LinkType::Erf, &ethernet)
 }
 
@@ -129,7 +148,7 @@ fn sampled<'a>(
         let mut out = [0; 1400];
         let mut writer = header.begin(&mut out).map_err(io::Error::other)?;
         for sample in samples.clone().take(4) {
-            let frame = sample.behind(&[]);
+            let frame = sample.wrapped_in(&[]);
             let flow = FlowSample {
                 rate: 1000,
                 input: Port::from_index(port),

@@ -30,7 +30,7 @@ pub use frame::{claim, message, notification};
 pub use headers::{checksum, erspan, header, infiniband, ip, ipv6_ext, sflow};
 pub(crate) use headers::{fields, octets};
 pub use messages::{
-    bth, cnp, fast_cnp, icrc, ioam, mad, pfc, proxy_address, proxy_cn, rdma_cm, wan_fcn,
+    bth, cnm, cnp, csig, fast_cnp, icrc, ioam, mad, pfc, proxy_address, proxy_cn, rdma_cm, wan_fcn,
 };
 pub use rules::{draft, finding, profile};
 
@@ -39,7 +39,7 @@ pub use claim::Claim;
 pub use error::{Error, ErrorKind, Result};
 pub use erspan::Mirror;
 pub use finding::{Finding, Findings, Rule, Severity};
-pub use frame::{End, Frame, LinkType};
+pub use frame::{End, Frame, LinkType, Unread};
 pub use layer::Layer;
 pub use message::{IcrcCheck, Message};
 pub use notification::{Kind, Notification, Origin, Subject};

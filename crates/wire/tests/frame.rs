@@ -7,19 +7,20 @@ mod frame_support;
 use fcn_wire::bth::BthRepr;
 use fcn_wire::cnp::CNP_LEN;
 use fcn_wire::compose::{OptionPart, Part};
+use fcn_wire::csig::Csig;
 use fcn_wire::emit::{Encapsulation, MirroredFrame};
 use fcn_wire::erspan::{Direction, Erspan, Erspan2};
 use fcn_wire::frame::Upper;
-use fcn_wire::icrc::Verdict;
+use fcn_wire::icrc::{Policy, Verdict};
 use fcn_wire::infiniband::erf_header_len;
 use fcn_wire::pnc;
 use fcn_wire::{
     End, Error, Findings, Frame, IcrcCheck, Kind, Layer, LinkType, Message, Notification, Opcode,
-    Profile, Qp, Rule, Subject,
+    Profile, Qp, Rule, Subject, Unread,
 };
 use frame_support::{
     ICRC, MAC, QP, RECEIVER, ROCE, SENDER, SWITCH, Sample, build, erf, infiniband, isis_frame,
-    samples, udp, v4, v6, wrappings,
+    roce_v1_frame, samples, snap_frame, tags_frame, udp, v4, v6, wrappings,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -48,8 +49,9 @@ fn findings(frame: &Frame<'_>) -> Findings {
 /// header.
 fn in_front(name: &str) -> &'static [(Layer, usize, usize)] {
     use Layer::{
-        Authentication, DestinationOptions, Erspan, Ethernet, Fragment, Geneve, Gre, GtpU,
-        HopByHop, Ipv4, Ipv6, Mpls, Routing, Udp, Vlan, Vxlan, VxlanGpe,
+        Arista, Authentication, CiscoMetadata, Csig, DestinationOptions, ETag, Erspan, Ethernet,
+        Fragment, Geneve, Gre, GtpU, HopByHop, Ipv4, Ipv6, Mpls, Routing, ServiceInstance,
+        Spectrum, Tzsp, Udp, Vlan, VnTag, Vxlan, VxlanGpe,
     };
     match name {
         "plain" => &[(Ethernet, 0, 14)],
@@ -59,6 +61,32 @@ fn in_front(name: &str) -> &'static [(Layer, usize, usize)] {
             (Vlan, 14, 18),
             (Vlan, 18, 22),
             (Vlan, 22, 26),
+        ],
+        "vn_tag" => &[(Ethernet, 0, 14), (VnTag, 14, 20), (Vlan, 20, 24)],
+        "e_tag_vlan" => &[(Ethernet, 0, 14), (ETag, 14, 22), (Vlan, 22, 26)],
+        "arista_64" => &[(Ethernet, 0, 14), (Arista, 14, 28), (Vlan, 28, 32)],
+        "arista_48" => &[(Ethernet, 0, 14), (Arista, 14, 26), (Vlan, 26, 30)],
+        "cisco_metadata" => &[(Ethernet, 0, 14), (CiscoMetadata, 14, 22), (Vlan, 22, 26)],
+        "service_instance" => &[
+            (Ethernet, 0, 14),
+            (Vlan, 14, 18),
+            (ServiceInstance, 18, 22),
+            (Ethernet, 22, 36),
+        ],
+        "csig" => &[(Ethernet, 0, 14), (Csig, 14, 18), (Vlan, 18, 22)],
+        "spectrum" => &[
+            (Ethernet, 0, 14),
+            (Ipv4, 14, 34),
+            (Gre, 34, 38),
+            (Spectrum, 38, 60),
+            (Ethernet, 60, 74),
+        ],
+        "tzsp" => &[
+            (Ethernet, 0, 14),
+            (Ipv4, 14, 34),
+            (Udp, 34, 42),
+            (Tzsp, 42, 51),
+            (Ethernet, 51, 65),
         ],
         "mpls" => &[(Ethernet, 0, 14), (Mpls, 14, 18), (Mpls, 18, 22)],
         // A control word of four octets follows the label.
@@ -369,6 +397,219 @@ fn isis_is_found_only_after_llc() {
         assert!(matches!(read(&other).upper(), Upper::Other));
         assert_eq!(read(&other).end(), End::Complete);
     }
+}
+
+#[test]
+fn tags_are_opened_in_any_number() {
+    let bytes = tags_frame(&sample("fast_cnp_1"));
+    let frame = read(&bytes);
+    let want = [
+        Layer::Ethernet,
+        Layer::ServiceInstance,
+        Layer::Ethernet,
+        Layer::VnTag,
+        Layer::ETag,
+        Layer::Arista,
+        Layer::CiscoMetadata,
+        Layer::Csig,
+        Layer::Ipv6,
+    ];
+    assert_eq!(layers(&frame)[..want.len()], want);
+    assert!(matches!(frame.message(), Message::FastCnp(_)));
+    for len in 0..bytes.len() {
+        let frame = Frame::parse(
+            &bytes[..len],
+            bytes.len(),
+            LinkType::Ethernet,
+            &Profile::DEFAULT,
+        );
+        assert!(matches!(frame.end(), End::Cut { .. }), "{len}");
+    }
+}
+
+#[test]
+fn snap_is_opened_if_an_ether_type_follows() {
+    let mut bytes = snap_frame(&sample("fast_cnp_1"));
+    let frame = read(&bytes);
+    let want = [Layer::Ethernet, Layer::Llc, Layer::Snap, Layer::Ipv6];
+    assert_eq!(layers(&frame)[..4], want);
+    assert!(matches!(frame.message(), Message::FastCnp(_)));
+    // An organisation's own protocol, such as CDP.
+    bytes[19] = 0x0C;
+    let frame = read(&bytes);
+    assert_eq!(layers(&frame), [Layer::Ethernet, Layer::Llc]);
+    assert_eq!((frame.end(), frame.unread()), (End::Complete, None));
+}
+
+#[test]
+fn roce_v1_is_read_like_infiniband() {
+    let gids = [SENDER, RECEIVER];
+    let bth = BthRepr::new(Opcode::RC_SEND_ONLY, QP, 5).to_bytes();
+    let mut bytes = roce_v1_frame(gids, &[&bth[..], &[0xAB; 16]].concat());
+    let end = bytes.len();
+    // Padding is not part of the packet.
+    bytes.extend([0; 10]);
+    let frame = read(&bytes);
+    assert_eq!(layers(&frame), [Layer::Ethernet, Layer::Grh]);
+    assert_eq!(frame.end(), End::Complete);
+    assert!(frame.is_roce_v1() && !frame.is_roce());
+    let ip = frame.ip().unwrap();
+    assert_eq!((ip.start, ip.payload, ip.end), (14, 54, end));
+    assert_eq!(
+        (ip.source, ip.destination),
+        (SENDER.into(), RECEIVER.into())
+    );
+    assert_eq!(frame.transport(), Some((&bytes[54..end], 32)));
+    let Message::Roce(found, _) = frame.message() else {
+        panic!("{:?}", frame.message());
+    };
+    assert_eq!(
+        (found.opcode(), found.dest_qp()),
+        (Opcode::RC_SEND_ONLY, QP)
+    );
+    for len in 0..end {
+        let frame = Frame::parse(&bytes[..len], end, LinkType::Ethernet, &Profile::DEFAULT);
+        assert!(matches!(frame.end(), End::Cut { .. }), "{len}");
+    }
+    // A native packet is not RoCE v1.
+    let native = infiniband(Some(gids), &bth);
+    let link = LinkType::InfiniBand;
+    let frame = Frame::parse(&native, native.len(), link, &Profile::DEFAULT);
+    assert!(!frame.is_roce_v1());
+}
+
+#[test]
+fn a_csig_tag_is_located_and_read() {
+    let outer = wrappings().into_iter().find(|(name, _)| *name == "csig");
+    let bytes = sample("fast_cnp_1").wrapped_in(&outer.unwrap().1);
+    assert_eq!(read(&bytes).csig(), Some(Csig::from_bits(0x2B85)));
+    let mut profile = Profile::DEFAULT;
+    profile.set("csig_ether_type=0x9901").unwrap();
+    let frame = Frame::parse(&bytes, bytes.len(), LinkType::Ethernet, &profile);
+    assert_eq!(
+        (frame.csig(), frame.unread()),
+        (None, Some(Unread::EtherType(0x9900)))
+    );
+}
+
+#[test]
+fn what_was_not_read_is_named() {
+    let of = |bytes: &[u8]| read(bytes).unread();
+    let frame_of = |ether_type, bytes| {
+        build(&[
+            MAC,
+            Part::Payload {
+                ether_type,
+                protocol: 59,
+                bytes,
+            },
+        ])
+    };
+    // MACsec may carry anything; ARP and LLDP carry no packets; PFC is read.
+    assert_eq!(
+        of(&frame_of(0x88E5, &[0; 46])),
+        Some(Unread::EtherType(0x88E5))
+    );
+    assert_eq!(of(&frame_of(0x0806, &[0; 46])), None);
+    assert_eq!(of(&frame_of(0x88CC, &[0; 46])), None);
+    assert_eq!(of(&frame_of(0x8808, &[1, 1, 0, 0])), None);
+    // An Arista tag of an unknown version.
+    let tag = [0, 2, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0];
+    assert_eq!(of(&frame_of(0xD28B, &tag)), Some(Unread::EtherType(0xD28B)));
+    let gre = |bytes| {
+        build(&[
+            MAC,
+            v4(&[]),
+            Part::Payload {
+                ether_type: 0,
+                protocol: 47,
+                bytes,
+            },
+        ])
+    };
+    assert_eq!(
+        of(&gre(&[0, 0, 0x12, 0x34])),
+        Some(Unread::GreProtocol(0x1234))
+    );
+    assert_eq!(
+        of(&gre(&[0, 1, 0x88, 0x0B])),
+        Some(Unread::GreProtocol(0x880B))
+    );
+    // Datagrams to RoCEv2's port: of an unusual source port, with a wrong ICRC and a right one.
+    let data = |icrc| {
+        build(&[
+            MAC,
+            v4(&[]),
+            udp(4791, 4791),
+            Part::Bth(BthRepr::new(Opcode::RC_SEND_ONLY, QP, 5)),
+            Part::Bytes(&[0xAB; 16]),
+            icrc,
+        ])
+    };
+    let wrong = data(Part::Icrc(Policy::Zero));
+    assert_eq!(of(&wrong), Some(Unread::RoceUnproven(4791)));
+    assert_eq!(of(&data(ICRC)), None);
+    let mut frame = read(&wrong);
+    frame.accept_as_roce();
+    assert!(frame.is_roce() && frame.unread().is_none());
+    assert!(matches!(frame.verify_icrc(), Verdict::Bad { .. }));
+    // Nothing else can be accepted.
+    let other = build(&[MAC, v4(&[]), udp(4791, 4792), Part::Bytes(&[0; 40])]);
+    let mut frame = read(&other);
+    frame.accept_as_roce();
+    assert!(!frame.is_roce() && frame.unread().is_none());
+    // Fragments of what may carry RoCE.
+    let fragment = |protocol| {
+        let mut bytes = build(&[MAC, v4(&[]), udp(50000, 4791), Part::Bytes(&[0; 40])]);
+        (bytes[20], bytes[23]) = (0x20, protocol);
+        of(&bytes)
+    };
+    assert_eq!(fragment(17), Some(Unread::Fragment));
+    assert_eq!(fragment(1), None);
+}
+
+#[test]
+fn a_bridges_notification_is_read_with_its_tag() {
+    let mut message = [0; 24];
+    (message[1], message[9], message[14]) = (21, 3, 0x60);
+    for tag in [&[][..], &[0x22, 0xE9, 0, 7]] {
+        let mut bytes = build(&[
+            MAC,
+            Part::Payload {
+                ether_type: 0x22E7,
+                protocol: 59,
+                bytes: &message,
+            },
+        ]);
+        bytes.splice(12..12, tag.iter().copied());
+        let whole = bytes.len();
+        let frame = read(&bytes);
+        let Message::Cnm(cnm) = frame.message() else {
+            panic!("{:?}", frame.message());
+        };
+        assert_eq!((cnm.feedback(), cnm.congestion_point()), (21, 3));
+        assert!(frame.unread().is_none() && findings(&frame).is_empty());
+        for len in 0..whole {
+            let frame = Frame::parse(&bytes[..len], whole, LinkType::Ethernet, &Profile::DEFAULT);
+            assert!(matches!(frame.end(), End::Cut { .. }), "{len}");
+        }
+    }
+}
+
+#[test]
+fn a_global_pause_is_not_pfc() {
+    let pause = |opcode: [u8; 2]| {
+        build(&[
+            MAC,
+            Part::Payload {
+                ether_type: 0x8808,
+                protocol: 59,
+                bytes: &[opcode[0], opcode[1], 0xFF, 0xFF],
+            },
+        ])
+    };
+    assert!(read(&pause([0, 1])).is_global_pause());
+    assert!(!read(&pause([1, 1])).is_global_pause());
 }
 
 #[test]
@@ -716,6 +957,14 @@ fn mirror_headers_identify_the_capture_point() {
         frame.mirror().map(|mirror| {
             assert_eq!(own.first(), Some(&mirror.start), "{name}");
             let header = mirror.header;
+            assert_eq!(
+                mirror.format,
+                match name {
+                    "spectrum" => Layer::Spectrum,
+                    "tzsp" => Layer::Tzsp,
+                    _ => Layer::Erspan,
+                }
+            );
             (
                 mirror.exporter,
                 header.session(),
@@ -732,7 +981,12 @@ fn mirror_headers_identify_the_capture_point() {
     );
     let ingress = Some(Direction::Ingress);
     assert_eq!(place("erspan_3"), Some((v4, Some(18), ingress, Some(9))));
-    for name in wrappings.keys().filter(|name| !name.starts_with("erspan")) {
+    for name in ["spectrum", "tzsp"] {
+        assert_eq!(place(name), Some((v4, None, None, None)));
+    }
+    let mirrors = ["erspan", "spectrum", "tzsp"];
+    let is_mirror = |name: &str| mirrors.iter().any(|mirror| name.starts_with(mirror));
+    for name in wrappings.keys().filter(|name| !is_mirror(name)) {
         assert_eq!(place(name), None, "{name}");
     }
 }

@@ -182,7 +182,7 @@ fn expect(bytes: &[u8], at: usize, width: usize, cases: &[(u16, Want)]) {
         match *want {
             Fine => {
                 assert_eq!(frame.end(), End::Complete, "{note}");
-                let icrc = found.into_iter().all(|f| f.rule == Rule::RoceIcrcBad);
+                let icrc = found.into_iter().all(|f| f.rule.is_icrc());
                 assert!(icrc, "{note}");
             }
             Malformed(e) => assert_eq!(frame.end(), End::Malformed(e), "{note}"),

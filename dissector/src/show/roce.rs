@@ -9,7 +9,7 @@ use fcn_wire::cnp::{CNP_BODY_LEN, Cnp, RESERVED_LEN};
 use fcn_wire::finding::{Family, Finding, Findings, Rule};
 use fcn_wire::frame::{End, Frame};
 use fcn_wire::icrc::{ICRC_LEN, Verdict};
-use fcn_wire::message::{IcrcCheck, Message, check_icrc, check_roce};
+use fcn_wire::message::{IcrcCheck, Message, check_icrc, check_roce, icrc_rule};
 use fcn_wire::notification::{Kind, Notification};
 use std::net::IpAddr;
 
@@ -223,22 +223,25 @@ fn icrc(plan: &mut Plan, source: &Source<'_>, place: &PayloadAt, frame: Option<&
         Some(frame) if source.check_icrc => frame.verify_icrc(),
         _ => Verdict::Unchecked,
     };
+    let rule = icrc_rule(verdict, payload).unwrap_or(Rule::RoceIcrcBad);
     match verdict {
         Verdict::Good(reading) => {
-            plan.push(Op::Icrc(here.start, carried, true));
+            plan.push(Op::Icrc(here.start, carried, Some(rule)));
             if let Some(reading) = reading {
                 plan.text(F::RoceIcrcMatches, here, format_args!("{reading}"));
                 plan.append(format_args!(" ({})", reading.describe()));
             }
         }
-        Verdict::Bad { expected, .. } => plan.push(Op::Icrc(here.start, expected, true)),
+        Verdict::Bad { expected, .. } => {
+            plan.push(Op::Icrc(here.start, expected, Some(rule)));
+        }
         Verdict::Unchecked => {
-            plan.push(Op::Icrc(here.start, carried, false));
+            plan.push(Op::Icrc(here.start, carried, None));
             unchecked(plan, why_unchecked(source, frame));
         }
     }
     let mut findings = Findings::new();
-    check_icrc(verdict, place.captured, &mut findings);
+    check_icrc(verdict, payload, &mut findings);
     for finding in &findings {
         // Wireshark's own checksum item has the expert info of this rule.
         let here = range(place.start + finding.offset, finding.len);
@@ -290,7 +293,7 @@ fn damage_remark(
     }
     let malformed = (findings.as_slice().iter()).any(|finding| finding.rule.is_malformed())
         || frame.is_some_and(|frame| Malformed::from_frame(frame, &findings).is_some());
-    match (malformed, findings.has(Rule::RoceIcrcBad)) {
+    match (malformed, findings.has_icrc()) {
         (false, false) => "",
         (true, false) => " [Malformed]",
         (false, true) => " [ICRC incorrect]",

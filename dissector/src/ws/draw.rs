@@ -162,16 +162,16 @@ impl Pen<'_> {
                         sys::proto_item_append_text(self.last, AS_IS.as_ptr(), self.stored(text));
                     }
                 }
-                Op::Icrc(at, expected, verified) => {
+                Op::Icrc(at, expected, rule) => {
                     if at.saturating_add(4) <= self.captured {
-                        let flags = if verified { CHECKSUM_VERIFY } else { 0 };
+                        let flags = if rule.is_some() { CHECKSUM_VERIFY } else { 0 };
                         let item = sys::proto_tree_add_checksum(
                             tree,
                             tvb,
                             at as _,
                             ids::field(F::RoceIcrc),
                             ids::field(F::RoceIcrcStatus),
-                            ids::expert(Rule::RoceIcrcBad),
+                            ids::expert(rule.unwrap_or(Rule::RoceIcrcBad)),
                             pinfo,
                             // In network byte order, as Wireshark's own "Invariant CRC" shows it.
                             expected.swap_bytes(),

@@ -187,7 +187,7 @@ fn register_experts(protocol_of: P) {
 }
 
 fn group(rule: Rule) -> u32 {
-    if rule == Rule::RoceIcrcBad {
+    if rule.is_icrc() {
         sys::PI_CHECKSUM
     } else if rule.is_malformed() {
         sys::PI_MALFORMED

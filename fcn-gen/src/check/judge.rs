@@ -236,7 +236,7 @@ fn families(frame: &Frame<'_>) -> Vec<Family> {
         Message::ProxyCn(_) => families.push(Family::ProxyCn),
         Message::WanFcn(_) => families.push(Family::WanFcn),
         Message::Roce(..) | Message::RdmaCm(..) => families.push(Family::Roce),
-        Message::Pfc(_) | Message::Other => {}
+        Message::Pfc(_) | Message::Cnm(_) | Message::Other => {}
     }
     if frame.ioam_trace().is_some() {
         families.push(Family::Ioam);

@@ -1,7 +1,9 @@
 //! The gallery `formats`: every message as it should be. No packet here deserves a warning.
 
 use super::stacks::*;
+use fcn_wire::header::ethernet as ethernet_types;
 use fcn_wire::icrc::Reading;
+use fcn_wire::pfc::ETHERTYPE_MAC_CONTROL;
 use fcn_wire::mad::{GSI_Q_KEY, MAD_LEN};
 use fcn_wire::rdma_cm::{
     CmRepr, ConnectReplyRepr, ConnectRequestRepr, DisconnectReplyRepr, DisconnectRequestRepr,
@@ -40,6 +42,9 @@ pub const GALLERY: Gallery = Gallery {
                 QPs; a Fast CNP in between" },
         Family { name: "pfc", compose: pfc_frames,
             about: "Priority-based flow control: a class paused and resumed" },
+        Family { name: "neighbours", compose: neighbours,
+            about: "Other mechanisms in the same networks: PAUSE of all classes, a bridge's \
+                congestion notification message, data with a CSIG tag" },
         Family { name: "cut", compose: cut,
             about: "Packets cut by a snap length and fragments: reported as such, not as \
                 malformed, their ICRC unchecked" },
@@ -281,6 +286,29 @@ fn connection(number: u32) -> [[u8; MAD_LEN]; 5] {
 fn send(psn: u32, mad: &[u8]) -> [Part<'_>; 4] {
     let deth = Part::Deth(Deth { qkey: GSI_Q_KEY, source_qp: Qp::GSI });
     [bth(Opcode::UD_SEND_ONLY, 1, psn), deth, Bytes(mad), ICRC]
+}
+
+fn neighbours(c: &mut Composer<'_>) {
+    let link = LinkType::Ethernet;
+    let pause = changed(&[0; 46], 1, 1);
+    let pause = changed(&changed(&pause, 2, 0xFF), 3, 0xFF);
+    c.frame(link, "PAUSE: all classes stop", (PFC, of_type(ETHERTYPE_MAC_CONTROL, &pause)));
+    let mut cnm = [0; 46];
+    // Feedback 21, congestion point 3 of a bridge; the queue is 1,024 octets too long and has grown
+    // by 512; priority 3; the frame's destination.
+    cnm[..22].copy_from_slice(&[
+        0, 21, 2, 0, 0, 0, 0, 7, 0, 3, 0xFF, 0xF0, 0, 8, 0x60, 0, 2, 0, 0, 0, 0, 2,
+    ]);
+    c.frame(link, "A bridge's notification to a frame's source (IEEE 802.1Qau)",
+        (ETHERNET, of_type(ethernet_types::CN_TAG, &[0, 7, 0x22, 0xE7]), Bytes(&cnm)));
+    let csig = c.profile.csig_ether_type;
+    c.frame(link, "Data with a CSIG tag: share of bandwidth left, signal 0x17 of locator 5",
+        (ETHERNET, of_type(csig, &[0x2B, 0x85, 0x86, 0xDD]), DATA6, data(0x500)));
+}
+
+/// Returns octets announced by that EtherType.
+const fn of_type(ether_type: u16, bytes: &[u8]) -> Part<'_> {
+    Part::Payload { ether_type, protocol: next_header::NONE, bytes }
 }
 
 fn pfc_frames(c: &mut Composer<'_>) {

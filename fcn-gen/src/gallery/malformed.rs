@@ -56,7 +56,14 @@ fn cnps(c: &mut Composer<'_>) {
     let (wrong, zero) = (Part::Icrc(Policy::Corrupt), Part::Icrc(Policy::Zero));
     c.packet("ICRC wrong", (CNP6, CNP_UDP, cnp_body(0x11), wrong)).breaks(Rule::RoceIcrcBad);
     c.packet("ICRC left 0, over IPv4", (CNP4, CNP_UDP, cnp_body(0x11), zero))
-        .breaks(Rule::RoceIcrcBad);
+        .breaks(Rule::RoceIcrcMissing);
+    let (swapped, middle) = (Part::Icrc(Policy::Swapped), bth(Opcode::RC_WRITE_MIDDLE, 0x12, 0x6FE));
+    c.packet("ICRC with its octets swapped, from a port that RoCEv2 is not sent from",
+        (DATA6, Part::udp(4791, ROCEV2_PORT), middle, PAYLOAD, swapped))
+        .breaks(Rule::RoceIcrcSwapped);
+    let reth = Part::Reth(Reth { address: 0x1000, rkey: 7, length: 64 });
+    c.packet("No ICRC after the data", (DATA6, DATA_UDP, write, reth, Bytes(&[0x5A; 64])))
+        .breaks(Rule::RoceIcrcMissing);
     let middle = bth(Opcode::RC_WRITE_MIDDLE, 0x12, 0x6FF);
     c.packet("ICRC of a data packet wrong", (DATA6, DATA_UDP, middle, PAYLOAD, wrong))
         .breaks(Rule::RoceIcrcBad);

@@ -1,8 +1,10 @@
 //! The kernel's packet filter: passes congestion notifications, RoCEv2, and everything that may
 //! encapsulate them, combined with the user's own expression.
 
-use fcn_wire::header::ethernet::{MPLS, MPLS_UPSTREAM};
-use fcn_wire::profile::{GENEVE_PORT, GTP_U_PORT, SFLOW_PORT, VXLAN_GPE_PORT, VXLAN_PORT};
+use fcn_wire::header::ethernet::{OUTER_TAG, PLAIN, SERVICE_TAG, TAG};
+use fcn_wire::profile::{
+    GENEVE_PORT, GTP_U_PORT, SFLOW_PORT, TZSP_PORT, VXLAN_GPE_PORT, VXLAN_PORT,
+};
 use fcn_wire::{LinkType, Profile, claim};
 use pcap::{Active, BpfProgram, Capture, Linktype};
 use std::fmt::Write;
@@ -113,12 +115,13 @@ pub fn expression(profile: &Profile, link: LinkType) -> String {
 fn packet(profile: &Profile, link: LinkType) -> String {
     // IPv4, IPv6, GRE (used by mirrors), MPLS and Ethernet in IP.
     const TUNNELS: [u8; 5] = [4, 41, 47, 137, 143];
-    const TUNNEL_PORTS: [u16; 5] = [
+    const TUNNEL_PORTS: [u16; 6] = [
         VXLAN_PORT,
         VXLAN_GPE_PORT,
         GENEVE_PORT,
         GTP_U_PORT,
         SFLOW_PORT,
+        TZSP_PORT,
     ];
     // Hop-by-Hop, routing, fragment, Destination Options.
     const EXTENSIONS: [u8; 4] = [0, 43, 44, 60];
@@ -150,15 +153,18 @@ fn packet(profile: &Profile, link: LinkType) -> String {
         link,
         LinkType::Ethernet | LinkType::LinuxCooked | LinkType::LinuxCooked2
     ) {
-        let _ = write!(
-            text,
-            " or ether proto {MPLS} or ether proto {MPLS_UPSTREAM} or ether proto 0x8808"
-        );
-    }
-    if matches!(link, LinkType::LinuxCooked | LinkType::LinuxCooked2) {
-        // Here tcpdump's syntax cannot look past tags, which are in the packet if it was sent with
-        // them.
-        text.push_str(" or ether proto 0x8100 or ether proto 0x88a8");
+        // Tags, labels and other encapsulations, PFC, RoCE v1, and what is to be counted because it
+        // cannot be opened. Here tcpdump's syntax cannot look past tags in cooked captures.
+        text.push_str(" or not (ip or ip6");
+        // Tagged packets are judged by what follows the tag.
+        let tags = match link {
+            LinkType::Ethernet => &[TAG, SERVICE_TAG, OUTER_TAG][..],
+            _ => &[],
+        };
+        for ether_type in tags.iter().chain(&PLAIN) {
+            let _ = write!(text, " or ether proto {ether_type}");
+        }
+        text.push(')');
     }
     text
 }
@@ -223,7 +229,7 @@ mod tests {
     fn relevant_packets_pass_with_any_tags_and_others_do_not() {
         let program = program(1, LinkType::Ethernet);
         for tags in 0..=2 {
-            for port in [4791, 1021, 1022, 4789, 4790, 6081, 2152, 6343] {
+            for port in [4791, 1021, 1022, 4789, 4790, 6081, 2152, 6343, 37008] {
                 for (ether_type, packet) in [
                     (0x0800, ipv4(17, &ports(50_000, port))),
                     (0x86DD, ipv6(17, &ports(50_000, port))),
@@ -243,6 +249,11 @@ mod tests {
                 (0x8847, vec![0; 40]),
                 (0x8848, vec![0; 40]),
                 (0x8808, vec![1, 1]),
+                // RoCE v1, a VN-Tag, SNAP, and something unknown.
+                (0x8915, vec![0x60; 60]),
+                (0x8926, vec![0; 40]),
+                (40, vec![0xAA; 40]),
+                (0x9A00, vec![0; 40]),
             ] {
                 assert!(program.filter(&frame(tags, ether_type, &packet)));
             }

@@ -10,10 +10,10 @@ use core::fmt::Write as _;
 use fcn_observe::path_order::{PathOrder, Step, TransitTime};
 use fcn_observe::unit::Unit;
 use fcn_tool::quantity::grouped;
-use fcn_wire::Mirror;
 use fcn_wire::erspan::{Direction, Erspan};
 use fcn_wire::pfc::{CLASSES, Pfc};
 use fcn_wire::sflow;
+use fcn_wire::{Layer, Mirror};
 use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -126,6 +126,8 @@ struct CopiedAt {
 enum How {
     /// By an ERSPAN mirror of that type and session.
     Erspan(u8, Option<u16>),
+    /// By a mirror of another format.
+    Mirror(Layer),
     /// As sFlow samples.
     Sflow,
 }
@@ -141,7 +143,10 @@ impl CopiedAt {
         Self {
             captured_on,
             switch: mirror.exporter,
-            how: How::Erspan(kind, header.session()),
+            how: match mirror.format {
+                Layer::Erspan => How::Erspan(kind, header.session()),
+                other => How::Mirror(other),
+            },
             direction: header.direction(),
             port: header.port().filter(|port| *port != 0),
         }
@@ -167,6 +172,7 @@ impl CopiedAt {
         let mut name = match self.how {
             How::Erspan(_, None) => "erspan".to_owned(),
             How::Erspan(_, Some(session)) => format!("erspan {session}"),
+            How::Mirror(format) => format!("{format} {}", self.switch).to_lowercase(),
             How::Sflow => format!("sflow {}", self.switch),
         };
         let direction = self.direction.map(|direction| match direction {
@@ -187,6 +193,8 @@ impl CopiedAt {
     fn about(&self) -> String {
         match self.how {
             How::Erspan(kind, _) => format!("mirror, ERSPAN type {kind}"),
+            How::Mirror(Layer::Tzsp) => "mirror, TZSP".to_owned(),
+            How::Mirror(_) => "mirror of a Spectrum ASIC, in GRE".to_owned(),
             How::Sflow => "samples, by sFlow".to_owned(),
         }
     }
@@ -248,7 +256,7 @@ impl Interfaces {
         }
         let mut new = Interface::new(self.list.len());
         new.state = INDIRECT;
-        if matches!(place.how, How::Erspan(..)) {
+        if matches!(place.how, How::Erspan(..) | How::Mirror(_)) {
             new.clock = Clock::Arrival;
         }
         new.about = place.about().into();

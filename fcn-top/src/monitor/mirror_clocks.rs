@@ -188,6 +188,7 @@ fn read(stamp: &Stamp) -> Result<(u64, u64), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fcn_wire::Layer;
     use fcn_wire::erspan::{Erspan2, Erspan3};
     use proptest::prelude::*;
 
@@ -196,6 +197,7 @@ mod tests {
 
     fn mirror(switch: u8, header: Erspan) -> Mirror {
         Mirror {
+            format: Layer::Erspan,
             exporter: [192, 0, 2, switch].into(),
             start: 50,
             header,

@@ -22,6 +22,7 @@ mod series;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod unread;
 mod windows;
 
 pub(crate) use windows::{ENOUGH, TENTH};
@@ -59,6 +60,7 @@ use series::{Series, Sum};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use unread::UnreadPackets;
 use windows::{Least, Ring, Windows};
 
 /// Number of data packets that repeat a PSN, each directly after one that does not, from which the
@@ -105,6 +107,7 @@ pub struct Monitor {
     /// Results for the samples in the last datagram that had any.
     of_samples: Vec<Observed>,
     sequences: Sequences,
+    unread: UnreadPackets,
 }
 
 impl Monitor {
@@ -137,6 +140,7 @@ impl Monitor {
             findings: None,
             of_samples: Vec::new(),
             sequences: Sequences::default(),
+            unread: UnreadPackets::default(),
         }
     }
 
@@ -487,6 +491,7 @@ impl Monitor {
             rate_1s: self.windows.rate_1s(self.now, self.since()),
             data_rate: self.data_rate(),
             ce_1s: self.ce_1s(),
+            unread: self.unread.records(),
         }
     }
 

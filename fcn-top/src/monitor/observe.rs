@@ -21,7 +21,7 @@ use fcn_wire::ioam::Trace;
 use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::{
     Claim, End, Findings, Frame, IcrcCheck, Kind, LinkType, Message, Mirror, Notification, Profile,
-    Rule, sflow,
+    sflow,
 };
 use std::net::IpAddr;
 
@@ -92,6 +92,7 @@ impl Monitor {
         // Large: constructed in place, not moved.
         let mut frame = Frame::empty(&profile);
         frame.reparse(packet.bytes, packet.wire_len, packet.link);
+        self.unread.prove(&mut frame, packet.at);
         let frame = &frame;
         // Capture point: where a mirror copied the packet, or where it was captured.
         let mut interface = packet.interface;
@@ -124,6 +125,8 @@ impl Monitor {
         let end = (!frame.is_complete()).then(|| frame.end());
         let copies = self.totals.copies;
         self.locals.roce(packet.interface, frame);
+        (self.unread).check_version(frame, packet.link, &mut findings);
+        self.totals.roce_v1 += u64::from(frame.is_roce_v1());
         let (sort, observed) = if let Some(gist) = Notification::from_frame(frame) {
             self.locals.notified(packet.interface, &gist);
             let observed = self.notified(packet, frame, (&gist, one_in), icrc, &mut findings);
@@ -148,6 +151,11 @@ impl Monitor {
                 Some(End::Cut { .. }) if !self.is_readable(frame) => Sort::Cut,
                 _ => Sort::Other,
             };
+            if let Some(why) = frame.unread() {
+                self.unread.count(why);
+                self.totals.unread += 1;
+            }
+            self.totals.global_pauses += u64::from(frame.is_global_pause());
             match malformed {
                 Some(broken) => self.malformed(packet, frame, broken, &mut findings),
                 None => self.other(packet, frame, one_in.is_some()),
@@ -426,7 +434,7 @@ impl Monitor {
         }
         if !findings.is_empty() {
             let number = number_of(findings);
-            let icrc_bad = findings.has(Rule::RoceIcrcBad);
+            let icrc_bad = findings.has_icrc();
             row.count_findings(number, icrc_bad);
             point.count_findings(number);
             totals.icrc_bad += u64::from(icrc_bad);
@@ -612,6 +620,7 @@ impl Monitor {
                 let pauses = self.interfaces.pause(packet.interface, &pfc);
                 self.totals.pfc += u64::from(pauses);
             }
+            Message::Cnm(_) => self.totals.cnms += 1,
             Message::Other if quotes_fast_cnp(frame) => {
                 let hosts = frame.ip().map(|ip| (ip.source, ip.destination));
                 if hosts.is_some_and(|hosts| self.is_seen_before(packet, frame, hosts)) {

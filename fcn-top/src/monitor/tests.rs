@@ -1801,3 +1801,85 @@ fn the_marked_share_covers_the_last_second() {
     monitor.advance(START + 300_000 * MILLISECOND);
     assert_eq!(monitor.tables(Wanted::default()).ce_1s, None);
 }
+
+/// Returns a data packet from that source port, with a wrong ICRC unless `icrc` is right.
+fn data_from(port: u16, psn: u32, icrc: Policy) -> Vec<u8> {
+    let udp = Part::Udp {
+        source: port,
+        destination: 4791,
+        checksum: UdpChecksum::Zero,
+    };
+    let bth = BthRepr::new(Opcode::RC_SEND_ONLY, Qp::truncate(7), psn);
+    frame(
+        RECEIVER,
+        &[udp, Part::Bth(bth), Part::Bytes(&[7; 16])],
+        icrc,
+    )
+}
+
+#[test]
+fn what_was_not_read_is_counted_by_reason() {
+    let mut monitor = Monitor::new(Settings::default());
+    // One packet of its five-tuple, two whose PSNs are consecutive, one with a swapped ICRC.
+    for (port, psn, icrc) in [
+        (18_515, 5, Policy::Corrupt),
+        (4791, 8, Policy::Corrupt),
+        (4791, 9, Policy::Zero),
+        (2049, 5, Policy::Swapped),
+    ] {
+        see(&mut monitor, START, 0, &data_from(port, psn, icrc));
+    }
+    let tables = monitor.tables(Wanted::default());
+    let unread: Vec<_> = (tables.unread.iter())
+        .map(|record| (record.kind, record.number, record.packets))
+        .collect();
+    let want = [
+        ("roce_unproven", Some(18_515), 1),
+        ("roce_unproven", Some(4791), 1),
+    ];
+    assert_eq!(unread, want);
+    assert_eq!((tables.totals.unread, tables.totals.data), (2, 2));
+    let rules = [("rocev2.icrc.missing", 1), ("rocev2.icrc.swapped", 1)];
+    assert_eq!(found(&monitor), BTreeMap::from(rules));
+}
+
+#[test]
+fn both_versions_of_roce_between_two_hosts_are_reported_once() {
+    let mut monitor = Monitor::new(Settings::default());
+    let see = |monitor: &mut Monitor, macs: [u8; 2], ether_type: u16, packet: &[u8]| {
+        let [to, from] = macs.map(|last| [2, 0, 0, 0, 0, last]);
+        let bytes = [&to[..], &from, &ether_type.to_be_bytes(), packet].concat();
+        let number = monitor.totals().packets + 1;
+        monitor.observe(&Packet {
+            at: START,
+            bytes: &bytes,
+            wire_len: bytes.len(),
+            link: LinkType::Ethernet,
+            interface: 0,
+            number,
+        });
+    };
+    let v2 = data_from(50_000, 1, GOOD);
+    // A Global Route Header instead of IPv6 and UDP.
+    let mut v1 = v2.clone();
+    v1.drain(40..48);
+    let len = (v1.len() - 40) as u16;
+    v1[4..6].copy_from_slice(&len.to_be_bytes());
+    v1[6] = 0x1B;
+    see(&mut monitor, [1, 2], 0x86DD, &v2);
+    see(&mut monitor, [1, 2], 0x8915, &v1);
+    see(&mut monitor, [1, 3], 0x86DD, &v2);
+    assert_eq!(found(&monitor), BTreeMap::new());
+    for _ in 0..2 {
+        see(&mut monitor, [2, 1], 0x86DD, &v2);
+    }
+    assert_eq!(
+        found(&monitor),
+        BTreeMap::from([("rocev2.versions.both", 1)])
+    );
+    assert_eq!(monitor.totals().roce_v1, 1);
+    let pause = [&[0, 1, 0xFF, 0xFF][..], &[0; 42]].concat();
+    see(&mut monitor, [1, 2], 0x8808, &pause);
+    let totals = monitor.totals();
+    assert_eq!((totals.global_pauses, totals.pfc, totals.unread), (1, 0, 0));
+}

@@ -27,6 +27,8 @@ pub fn unchecked(settings: &Settings) -> Vec<Unchecked> {
     let of_samples = "undecidable from samples";
     let wanting = [
         (Rule::RoceIcrcBad, "ICRCs are not verified", no_icrc),
+        (Rule::RoceIcrcSwapped, "ICRCs are not verified", no_icrc),
+        (Rule::RoceIcrcMissing, "ICRCs are not verified", no_icrc),
         (Rule::FastCnpMarked, of_samples, sampled),
         (Rule::FastCnpMarkUnclear, of_samples, sampled),
         (Rule::FastCnpRate, of_samples, sampled),
@@ -55,6 +57,8 @@ pub struct Audited {
     pub packets: u64,
     /// RoCEv2 packets that the capture truncated.
     pub incomplete: u64,
+    /// Packets that were not read although they may be RoCE.
+    pub unread: u64,
 }
 
 impl Audited {
@@ -69,7 +73,14 @@ impl Audited {
 
     /// Text for an audit without violations.
     pub fn unbroken(self) -> String {
-        format!("no rule is broken in {}", self.what())
+        let what = self.what();
+        match self.unread {
+            0 => format!("no rule is broken in {what}"),
+            unread => {
+                let read = grouped(self.packets.saturating_sub(unread));
+                format!("no rule is broken in what was read, {read} of {what}")
+            }
+        }
     }
 
     /// Number of truncated packets, if any, and the consequence.
@@ -188,7 +199,14 @@ impl Audit {
     }
 
     /// Returns the results by rule, the number of checked rules, and the verdict on the packets.
-    pub fn summary(&self, unchecked: &[Unchecked], audited: Audited) -> String {
+    ///
+    /// `unread` describes the packets that were not read.
+    pub fn summary(
+        &self,
+        unchecked: &[Unchecked],
+        audited: Audited,
+        unread: Option<&str>,
+    ) -> String {
         let mut text = String::new();
         if self.events > self.printed {
             let more = grouped(self.events - self.printed);
@@ -207,6 +225,9 @@ impl Audit {
         }
         if let Some(cut) = audited.cut() {
             let _ = writeln!(text, "{cut}");
+        }
+        if let Some(unread) = unread {
+            let _ = writeln!(text, "not read: {unread}");
         }
         let _ = writeln!(text, "{}", self.verdict(audited));
         text
@@ -277,6 +298,7 @@ impl Audit {
             "version": VERSION,
             "packets": audited.packets,
             "cut_packets": audited.incomplete,
+            "unread_packets": audited.unread,
             "passed": !self.failed(false),
             "errors": errors,
             "warnings": warnings,
@@ -308,6 +330,7 @@ mod tests {
     const PACKETS: Audited = Audited {
         packets: 1_234,
         incomplete: 0,
+        unread: 0,
     };
 
     fn audited(events: &[EventRecord], unchecked: &[Unchecked]) -> (Audit, String) {
@@ -316,7 +339,7 @@ mod tests {
             .iter()
             .filter_map(|event| audit.take(event))
             .collect();
-        text += &audit.summary(unchecked, PACKETS);
+        text += &audit.summary(unchecked, PACKETS, None);
         (audit, text)
     }
 
@@ -343,12 +366,20 @@ mod tests {
             incomplete: 30,
             ..PACKETS
         };
-        let text = audit.summary(&[], cut);
+        let text = audit.summary(&[], cut, None);
         let verdict = "no rule is broken in the captured part of 1,234 packets";
         assert!(
             text.contains("not complete: 30 packets, whose ICRC"),
             "{text}"
         );
+        assert!(text.contains(verdict), "{text}");
+        let unread = Audited {
+            unread: 34,
+            ..PACKETS
+        };
+        let text = audit.summary(&[], unread, Some("34 fragments were not read"));
+        assert!(text.contains("not read: 34 fragments"), "{text}");
+        let verdict = "no rule is broken in what was read, 1,200 of 1,234 packets";
         assert!(text.contains(verdict), "{text}");
         let mut events = sample::tables().events;
         events.retain(|event| event.severity == Severity::Note);
@@ -373,7 +404,7 @@ mod tests {
             .filter_map(|_| audit.take(&event))
             .count();
         assert_eq!(lines as u64, MOST_LINES);
-        let text = audit.summary(&[], PACKETS);
+        let text = audit.summary(&[], PACKETS, None);
         assert!(text.starts_with("… and 5 more"), "{text}");
         assert!(text.contains("10,005"), "{text}");
     }
@@ -404,8 +435,8 @@ mod tests {
         assert!(!rules.iter().any(|(rule, _)| *rule == Rule::RoceIcrcBad));
         assert_eq!(
             checked_and_why(&rules),
-            "checked: 70 of 78 rules; not all: set --able, --flow-rate is 0, set --domain"
+            "checked: 73 of 81 rules; not all: set --able, --flow-rate is 0, set --domain"
         );
-        assert_eq!(checked_and_why(&[]), "checked: 78 of 78 rules");
+        assert_eq!(checked_and_why(&[]), "checked: 81 of 81 rules");
     }
 }

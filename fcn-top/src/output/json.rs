@@ -4,7 +4,7 @@
 use super::Selection;
 use crate::record::RowId;
 use crate::record::{Cell, CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
-use crate::record::{PointRecord, QpRecord, Record};
+use crate::record::{PointRecord, QpRecord, Record, UnreadRecord};
 use crate::tables::{Dropped, Nics, Tables};
 use crate::text::Formatter;
 use fcn_wire::{Kind, Severity};
@@ -86,6 +86,7 @@ pub struct Snapshot<'t> {
     schema: &'static str,
     started: Option<u64>,
     totals: Value,
+    unread: Lines<'t, UnreadRecord>,
     version: u32,
 }
 
@@ -124,6 +125,7 @@ pub fn snapshot<'t>(
         schema: SNAPSHOT,
         started: tables.started,
         totals: totals(tables),
+        unread: Lines::new(&tables.unread, formatter),
         version: VERSION,
     }
 }

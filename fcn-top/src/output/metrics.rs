@@ -27,6 +27,10 @@ fcn_tool::families! {
     DATA = "fcn_top_data_packets_total", Counter, &[], "RoCEv2 data packets";
     CE = "fcn_top_data_ce_packets_total", Counter, &[], "RoCEv2 data packets marked CE";
     UNREADABLE = "fcn_top_unreadable_packets_total", Counter, &["reason"], "Packets that could not be decoded: captured too short, or undecodable";
+    UNREAD = "fcn_top_unread_packets_total", Counter, &["reason"], "Packets not read although they may be RoCE or carry it: to RoCEv2's port but not proven to be RoCEv2, encapsulations that are not opened, fragments";
+    ROCE_V1 = "fcn_top_roce_v1_packets_total", Counter, &[], "RoCE v1 packets";
+    GLOBAL_PAUSES = "fcn_top_global_pauses_total", Counter, &[], "PAUSE frames (IEEE 802.3x), which stop all traffic classes";
+    CNMS = "fcn_top_cnms_total", Counter, &[], "Congestion notification messages of bridges (IEEE 802.1Qau)";
     ICRC = "fcn_top_icrc_bad_total", Counter, &[], "Notifications with a wrong ICRC";
     FINDINGS = "fcn_top_findings_total", Counter, &["rule", "severity"], "Times that a rule was broken";
     KEPT = "fcn_top_kept", Gauge, &["table"], "Entries kept: QP rows, data flows, notifiers";

@@ -256,8 +256,9 @@ mod tests {
         let audited = audit::Audited {
             packets: 10,
             incomplete: 1,
+            unread: 0,
         };
-        all += &audit.summary(&unchecked, audited);
+        all += &audit.summary(&unchecked, audited, None);
         all += &audit.json(&unchecked, audited).to_string();
         all += &prometheus::Exposition::new(100, formatter).page(&tables);
         for text in [

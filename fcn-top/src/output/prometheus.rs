@@ -329,6 +329,14 @@ fn totals(page: &mut Page, tables: &Tables) {
     let mut unreadable = page.family(&m::UNREADABLE);
     unreadable.add(&["cut"], totals.cut);
     unreadable.add(&["undecodable"], totals.undecodable);
+    let mut unread = page.family(&m::UNREAD);
+    for reason in ["roce_unproven", "ether_type", "gre_protocol", "fragment"] {
+        let those = tables.unread.iter().filter(|record| record.kind == reason);
+        unread.add(&[reason], those.map(|record| record.packets).sum::<u64>());
+    }
+    page.single(&m::ROCE_V1, totals.roce_v1);
+    page.single(&m::GLOBAL_PAUSES, totals.global_pauses);
+    page.single(&m::CNMS, totals.cnms);
     page.single(&m::ICRC, totals.icrc_bad);
     let mut findings = page.family(&m::FINDINGS);
     for (id, count) in &tables.rules {

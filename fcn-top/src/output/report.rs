@@ -174,6 +174,27 @@ fn head(out: &mut String, header: &Header, tables: &Tables, formatter: &Formatte
             grouped(totals.undecodable)
         ),
     );
+    if let Some(unread) = text::unread(&tables.unread) {
+        let room = WIDTH - 14;
+        line(
+            "not read",
+            wrapped(&unread, room).join(&format!("\n{:14}", "")),
+        );
+    }
+    if totals.roce_v1 > 0 {
+        line("RoCE v1", counted(totals.roce_v1, "packet"));
+    }
+    if totals.global_pauses > 0 {
+        let pauses = counted(totals.global_pauses, "frame");
+        line(
+            "PAUSE",
+            format!("{pauses} (IEEE 802.3x), which stop all classes"),
+        );
+    }
+    if totals.cnms > 0 {
+        let messages = counted(totals.cnms, "message");
+        line("CNM", format!("{messages} of bridges (IEEE 802.1Qau)"));
+    }
     if totals.samples > 0 {
         let samples = counted(totals.samples, "packet");
         line(

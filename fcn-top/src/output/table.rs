@@ -100,6 +100,7 @@ mod tests {
         written(&tables.hops);
         written(&tables.events);
         written(&tables.interfaces);
+        written(&tables.unread);
         written(&tables.nics.counters);
         written(&tables.nics.local_qps);
     }

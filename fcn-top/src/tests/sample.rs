@@ -5,7 +5,7 @@ use crate::record::RowId;
 use crate::record::{
     Advice, Answer, ClassRelation, CounterRecord, Ecn, EventRecord, Evidence, HopRecord,
     InterfaceRecord, LocalQpRecord, Maker, PointRecord, QpRecord, QpSide, Resolved, Slower, Unit,
-    origin,
+    UnreadRecord, origin,
 };
 use crate::tables::{Course, FlowCourse, FlowStep, Nics, Tables, Totals, TrafficStep};
 use fcn_observe::FlowKey;
@@ -205,6 +205,10 @@ pub(crate) fn tables() -> Tables {
             ce: 154_320,
             other: 52_800,
             pfc: 0,
+            global_pauses: 0,
+            cnms: 0,
+            roce_v1: 0,
+            unread: 7,
             cut: 20,
             incomplete: 0,
             undecodable: 6,
@@ -226,6 +230,23 @@ pub(crate) fn tables() -> Tables {
             (Rule::CnpPsn.info().id, 4),
             (Rule::FastCnpHopByHop.info().id, 1),
             (Rule::FastCnpRate.info().id, 1),
+        ],
+        unread: vec![
+            UnreadRecord {
+                kind: "roce_unproven",
+                number: Some(4791),
+                packets: 4,
+            },
+            UnreadRecord {
+                kind: "ether_type",
+                number: Some(0x88E5),
+                packets: 2,
+            },
+            UnreadRecord {
+                kind: "fragment",
+                number: None,
+                packets: 1,
+            },
         ],
     }
 }

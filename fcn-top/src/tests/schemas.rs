@@ -9,7 +9,7 @@ use crate::output::metrics::FAMILIES;
 use crate::output::{Selection, csv, json};
 use crate::record::{
     CounterRecord, EventRecord, Holds, HopRecord, InterfaceRecord, LocalQpRecord, PointRecord,
-    QpRecord, Record,
+    QpRecord, Record, UnreadRecord,
 };
 use crate::text::Formatter;
 use serde_json::{Map, Value, json};
@@ -77,6 +77,7 @@ fn described() -> String {
     table::<HopRecord>(&mut text, "hops");
     table::<EventRecord>(&mut text, "events");
     table::<InterfaceRecord>(&mut text, "interfaces");
+    table::<UnreadRecord>(&mut text, "unread");
     table::<CounterRecord>(&mut text, "counters");
     text += "| `quantity` | |\n|---|---|\n";
     for quantity in Quantity::ALL {
@@ -207,6 +208,7 @@ fn the_schema_matches_the_output() {
         "hops": lines::<HopRecord>(),
         "events": lines::<EventRecord>(),
         "interfaces": lines::<InterfaceRecord>(),
+        "unread": lines::<UnreadRecord>(),
         "counters": lines::<CounterRecord>(),
         "local_qps": lines::<LocalQpRecord>(),
     });

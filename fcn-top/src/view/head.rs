@@ -264,6 +264,10 @@ fn draw_state(
     for (weight, count, what, tone) in [
         (1, totals.samples, samples, Tone::Plain),
         (2, totals.icrc_bad, "bad ICRC", Tone::Bad),
+        (3, totals.unread, "not read", Tone::Warn),
+        (4, totals.global_pauses, "global pauses", Tone::Warn),
+        (5, totals.roce_v1, "RoCE v1", Tone::Plain),
+        (5, totals.cnms, "CNMs of bridges", Tone::Plain),
         (3, totals.cut + totals.undecodable, "unreadable", Tone::Warn),
         (4, totals.pfc, pauses, Tone::Warn),
         (5, totals.rows_evicted, "rows evicted", Tone::Warn),

@@ -121,6 +121,7 @@ impl History {
             events: live.events[live.events.len().saturating_sub(KEPT_LINES)..].to_vec(),
             interfaces: live.interfaces.iter().take(KEPT_LINES).cloned().collect(),
             nics: Arc::clone(&live.nics),
+            unread: live.unread.clone(),
             totals: live.totals,
             rate_1s: live.rate_1s,
             data_rate: live.data_rate,

@@ -1343,7 +1343,7 @@ fn notes_are_not_counted_as_problems() {
 #[test]
 fn without_violations_the_number_of_checked_rules_is_shown() {
     let formatter = Formatter::default();
-    let checked = "checked: 70 of 78 rules; not all: set --able, set --trust";
+    let checked = "checked: 73 of 81 rules; not all: set --able, set --trust";
     let options = Options {
         view: Tab::Events,
         checked: checked.to_owned(),

@@ -65,6 +65,7 @@ pub fn incast(second: u64) -> Tables {
             ("rocev2.icrc.bad", 2),
             ("cnp.psn.nonzero", 3),
         ],
+        unread: vec![],
     }
 }
 

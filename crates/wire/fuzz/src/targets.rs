@@ -215,10 +215,11 @@ fn located(frame: &Frame<'_>) {
             }
         }
     }
-    let innermost = frame
-        .spans()
-        .iter()
-        .rfind(|span| matches!(span.layer, Layer::Ipv4 | Layer::Ipv6 | Layer::Lrh));
+    let innermost = frame.spans().iter().rfind(|span| match span.layer {
+        Layer::Ipv4 | Layer::Ipv6 | Layer::Lrh => true,
+        Layer::Grh => frame.is_roce_v1(),
+        _ => false,
+    });
     assert_eq!(innermost.is_some(), frame.ip().is_some());
     if let (Some(span), Some(ip)) = (innermost, frame.ip()) {
         assert_eq!((span.start, span.end), (ip.start, ip.end));
@@ -241,7 +242,10 @@ fn located(frame: &Frame<'_>) {
             assert_eq!(Some(&datagram.ip), frame.ip());
             assert_eq!(datagram.is_whole(), !frame.is_cut());
         }
-        Upper::Bgp(at, found) | Upper::IsIs(at, found) | Upper::MacControl(at, found, _) => {
+        Upper::Bgp(at, found)
+        | Upper::IsIs(at, found)
+        | Upper::MacControl(at, found, _)
+        | Upper::Cnm(at, found) => {
             rest(*at, found);
         }
         Upper::InfiniBand(packet) => {
@@ -368,7 +372,9 @@ fn findings_and_notification(frame: &Frame<'_>) -> (Findings, Option<Notificatio
                 kind.is_none() || kind == Some(Kind::Cnp) && may_tell && bth.opcode() == opcode
             );
         }
-        Message::RdmaCm(..) | Message::Pfc(_) | Message::Other => assert_eq!(kind, None),
+        Message::RdmaCm(..) | Message::Pfc(_) | Message::Cnm(_) | Message::Other => {
+            assert_eq!(kind, None);
+        }
     }
     (findings, notification)
 }

@@ -175,7 +175,7 @@ impl Evidence<'_> {
 /// Returns true if a datagram to RoCEv2's port, of which `payload` was captured, proves to be
 /// RoCEv2: by a preceding Fast CNP option, by having everything a CNP has and a QP that is not a
 /// management QP (RoCEv2's CNP, or InfiniBand's, which prototypes send), or by its ICRC in any
-/// reading. If the capture cut off what would decide it, a plausible transport header is
+/// reading or with its octets swapped. If the capture cut off what would decide it, a plausible transport header is
 /// sufficient.
 ///
 /// The ICRC comes last because its cost grows with the payload. Only datagrams from other
@@ -202,7 +202,7 @@ pub fn proves_roce(
     is_clean && is_cnp
         || match icrc() {
             Verdict::Good(_) => true,
-            Verdict::Bad { .. } => false,
+            verdict @ Verdict::Bad { .. } => verdict.is_swapped(),
             Verdict::Unchecked => {
                 payload.len() < payload_len && is_clean && bth.opcode().name().is_some()
             }

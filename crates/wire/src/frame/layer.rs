@@ -12,8 +12,10 @@ identified! {
     Layer {
         /// Ethernet II or IEEE 802.3 header.
         Ethernet = "Ethernet",
-        /// IEEE 802.2 LLC header (carries IS-IS).
+        /// IEEE 802.2 LLC header (carries IS-IS and SNAP).
         Llc = "LLC",
+        /// SNAP header after LLC (RFC 1042).
+        Snap = "SNAP",
         /// Linux cooked capture header, version 1 or 2.
         LinuxCooked = "Linux cooked capture",
         /// ERF record header with its extensions.
@@ -24,6 +26,20 @@ identified! {
         Grh = "Global Route Header",
         /// IEEE 802.1Q or 802.1ad tag.
         Vlan = "VLAN tag",
+        /// VN-Tag of a fabric extender.
+        VnTag = "VN-Tag",
+        /// IEEE 802.1BR E-Tag.
+        ETag = "E-Tag",
+        /// Tag with which Arista's switches add time stamps.
+        Arista = "Arista tag",
+        /// Cisco metadata.
+        CiscoMetadata = "Cisco metadata",
+        /// IEEE 802.1ah service instance tag.
+        ServiceInstance = "service instance tag",
+        /// IEEE 802.1Q congestion notification tag.
+        CnTag = "CN-TAG",
+        /// Congestion signalling tag.
+        Csig = "CSIG tag",
         /// One MPLS label stack entry (RFC 3032).
         Mpls = "MPLS label",
         /// IPv4 header with its options.
@@ -58,6 +74,10 @@ identified! {
         Gre = "GRE",
         /// ERSPAN header, type II or III.
         Erspan = "ERSPAN",
+        /// Header of a mirror on Spectrum ASICs, in GRE.
+        Spectrum = "Spectrum mirror",
+        /// TZSP header with its tagged fields.
+        Tzsp = "TZSP",
         /// sFlow datagram, version 5.
         Sflow = "sFlow",
         /// InfiniBand Base Transport Header.
@@ -66,6 +86,8 @@ identified! {
         Eth = "extended transport header",
         /// Invariant CRC.
         Icrc = "ICRC",
+        /// Congestion notification message of a bridge.
+        Cnm = "CNM",
         /// Congestion Notification Packet.
         Cnp = "CNP",
         /// Fast CNP option 1 or 2.

@@ -3,8 +3,9 @@
 //! `frame.rs` locates the layers. The [`Notification`](crate::Notification), on which every tool
 //! builds, is in `notification.rs`.
 
-use crate::bth::{Bth, Opcode, Qp, Roce};
+use crate::bth::{BTH_LEN, Bth, Opcode, Qp, Roce};
 use crate::claim::Claim;
+use crate::cnm::Cnm;
 use crate::cnp::Cnp;
 use crate::error::Result;
 use crate::fast_cnp::FastCnpRepr;
@@ -70,6 +71,8 @@ pub enum Message<'a> {
     RdmaCm(Roce<'a>, Cm<'a>),
     /// Priority-based flow control.
     Pfc(Pfc<'a>),
+    /// Congestion notification message of a bridge.
+    Cnm(Cnm<'a>),
     /// Not one of our messages, or not readable.
     Other,
 }
@@ -97,6 +100,7 @@ impl<'a> Frame<'a> {
             Upper::MacControl(_, bytes, _) => {
                 Pfc::new_checked(bytes).map_or(Message::Other, Message::Pfc)
             }
+            Upper::Cnm(_, bytes) => Cnm::new_checked(bytes).map_or(Message::Other, Message::Cnm),
             _ => Message::Other,
         }
     }
@@ -388,7 +392,7 @@ impl<'a> Frame<'a> {
             if self.is_roce() {
                 check_roce(payload, findings);
                 if icrc == IcrcCheck::On {
-                    check_icrc(self.verify_icrc(), payload.len(), findings);
+                    check_icrc(self.verify_icrc(), payload, findings);
                 }
             } else if port == profile.proxy_cn_port {
                 let outer = Family::from_address(datagram.ip.source);
@@ -494,10 +498,49 @@ pub fn check_roce(payload: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Adds the rule that an ICRC's verdict shows broken, for a packet of `len` octets from the BTH on;
+/// Adds the rule that an ICRC's verdict shows broken, for the packet `payload` from the BTH on;
 /// offsets from the BTH.
-pub fn check_icrc(verdict: Verdict, len: usize, findings: &mut Findings) {
-    if matches!(verdict, Verdict::Bad { .. }) {
-        findings.push(Rule::RoceIcrcBad, len.saturating_sub(ICRC_LEN), ICRC_LEN);
+pub fn check_icrc(verdict: Verdict, payload: &[u8], findings: &mut Findings) {
+    if let Some(rule) = icrc_rule(verdict, payload) {
+        let at = payload.len().saturating_sub(ICRC_LEN);
+        findings.push(rule, at, ICRC_LEN);
     }
+}
+
+/// Returns the rule that an ICRC's verdict shows broken, for the packet `payload` from the BTH on.
+#[must_use]
+pub fn icrc_rule(verdict: Verdict, payload: &[u8]) -> Option<Rule> {
+    match verdict {
+        Verdict::Good(_) | Verdict::Unchecked => None,
+        Verdict::Bad { found, .. } => Some(bad_icrc_rule(verdict, found, payload)),
+    }
+}
+
+#[cold]
+fn bad_icrc_rule(verdict: Verdict, found: u32, payload: &[u8]) -> Rule {
+    if verdict.is_swapped() {
+        Rule::RoceIcrcSwapped
+    } else if PLACEHOLDERS.contains(&found) || ends_before_icrc(payload) {
+        Rule::RoceIcrcMissing
+    } else {
+        Rule::RoceIcrcBad
+    }
+}
+
+/// Values that senders without an ICRC write in its place.
+const PLACEHOLDERS: [u32; 4] = [0, u32::MAX, 0xDEAD_BEEF, 0xEFBE_ADDE];
+
+/// Returns true if a packet ends with the data whose length its RETH states.
+fn ends_before_icrc(payload: &[u8]) -> bool {
+    let Ok(roce) = Roce::new_checked(payload) else {
+        return false;
+    };
+    let opcode = roce.bth().opcode();
+    let is_whole = [Opcode::RC_WRITE_ONLY, Opcode::RC_WRITE_ONLY_IMM].contains(&opcode);
+    let (true, Some(headers), Some(reth)) = (is_whole, opcode.extended_len(), roce.reth()) else {
+        return false;
+    };
+    let length = usize::try_from(reth.length).ok();
+    let data = length.and_then(|length| length.checked_next_multiple_of(4));
+    data.and_then(|data| data.checked_add(BTH_LEN + headers)) == Some(payload.len())
 }

@@ -13,6 +13,7 @@ mod walk;
 
 use crate::checksum;
 use crate::claim::{Claim, Evidence, proves_roce};
+use crate::csig::Csig;
 use crate::error::Error;
 use crate::erspan::Mirror;
 use crate::header::{ipv4, ipv6, udp};
@@ -22,7 +23,8 @@ use crate::infiniband;
 pub use crate::ip::Ip;
 use crate::ipv6_ext::{ExtHeader, Ipv6Option, MAX_OPTIONS_HEADER, Options, next_header};
 use crate::layer::Layer;
-use crate::octets::{put, u8_at};
+use crate::octets::{put, u8_at, u16_at};
+use crate::pfc::OPCODE_PAUSE;
 use crate::profile::{Profile, SFLOW_PORT};
 use crate::proxy_cn::Family;
 use crate::sflow;
@@ -74,6 +76,20 @@ pub enum End {
     },
     /// Cannot be parsed any further; the offset is from the start of the frame.
     Malformed(Error),
+}
+
+/// Reason why the content of a packet was not read, although it may be RoCE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Unread {
+    /// A datagram to RoCEv2's port from this port, which RoCEv2 is not sent from, and nothing in
+    /// it [proves](claim::proves_roce) that it is RoCEv2.
+    RoceUnproven(u16),
+    /// Something of this EtherType, which is not opened and may carry packets.
+    EtherType(u16),
+    /// GRE with this protocol, or of another version.
+    GreProtocol(u16),
+    /// A fragment.
+    Fragment,
 }
 
 /// A UDP datagram, with the enclosing IP packet.
@@ -181,6 +197,9 @@ pub enum Upper<'a> {
     /// A MAC control frame: offset of its opcode, the octets from there on as far as captured, and
     /// the destination MAC address.
     MacControl(usize, &'a [u8], [u8; 6]),
+    /// A congestion notification message of a bridge (IEEE 802.1Q clause 33.4): its offset, and
+    /// the message as far as captured.
+    Cnm(usize, &'a [u8]),
     /// Anything else, or unreadable.
     Other,
 }
@@ -240,6 +259,8 @@ pub struct Frame<'a> {
     length_unstated: bool,
     /// A mirror has truncated the packet without indicating it.
     truncated_copy: bool,
+    /// Encapsulation that was not opened.
+    unread: Option<Unread>,
 }
 
 impl<'a> Frame<'a> {
@@ -275,6 +296,7 @@ impl<'a> Frame<'a> {
             overlong_at: None,
             length_unstated: false,
             truncated_copy: false,
+            unread: None,
         }
     }
 
@@ -293,6 +315,8 @@ impl<'a> Frame<'a> {
         self.icrc = None;
         self.end = End::Complete;
         self.overlong = None;
+        self.truncated_copy = false;
+        self.unread = None;
         self.enter_ip();
         walk::locate(self, link);
     }
@@ -511,6 +535,59 @@ impl<'a> Frame<'a> {
     #[must_use]
     pub const fn is_roce(&self) -> bool {
         self.roce
+    }
+
+    /// Accepts the innermost datagram as RoCEv2, for a caller whose other packets of the flow prove
+    /// it. Does nothing unless it is [unproven](Unread::RoceUnproven).
+    pub fn accept_as_roce(&mut self) {
+        self.roce |= matches!(self.unread(), Some(Unread::RoceUnproven(_)));
+    }
+
+    /// Returns the reason why the packet was not read, if it may be RoCE or carry it.
+    #[inline]
+    #[must_use]
+    pub fn unread(&self) -> Option<Unread> {
+        match &self.upper {
+            Upper::Udp(datagram) if !self.roce => {
+                let is_unproven = datagram.destination_port == self.profile.rocev2_port
+                    && datagram.payload_len > 0;
+                is_unproven.then_some(Unread::RoceUnproven(datagram.source_port))
+            }
+            Upper::Other => match (self.unread, self.end) {
+                (None, End::Fragment { .. }) => self.is_fragment_of_tunnel_or_udp(),
+                (unread, _) => unread,
+            },
+            _ => None,
+        }
+    }
+
+    #[cold]
+    fn is_fragment_of_tunnel_or_udp(&self) -> Option<Unread> {
+        use next_header::{ETHERNET, GRE, IPV4, IPV6, MPLS, UDP};
+        let protocol = self.ip?.protocol;
+        ([UDP, GRE, IPV4, IPV6, ETHERNET, MPLS].contains(&protocol)).then_some(Unread::Fragment)
+    }
+
+    /// Returns true for RoCE v1: InfiniBand's transport after an Ethernet header and a Global Route
+    /// Header (EtherType 0x8915).
+    #[must_use]
+    pub fn is_roce_v1(&self) -> bool {
+        matches!(self.upper, Upper::InfiniBand(_))
+            && !self.spans.iter().any(|span| span.layer == Layer::Lrh)
+    }
+
+    /// Returns true for a PAUSE frame (IEEE 802.3 annex 31B), which stops all traffic classes.
+    #[must_use]
+    pub fn is_global_pause(&self) -> bool {
+        matches!(&self.upper, Upper::MacControl(_, bytes, _)
+            if bytes.starts_with(&OPCODE_PAUSE.to_be_bytes()))
+    }
+
+    /// Returns the frame's congestion signalling tag, the innermost if several.
+    #[must_use]
+    pub fn csig(&self) -> Option<Csig> {
+        let span = self.spans.iter().rfind(|span| span.layer == Layer::Csig)?;
+        Some(Csig::from_bits(u16_at(self.bytes, span.start)))
     }
 
     /// Returns true if `datagram`, of the innermost packet, proves to be RoCEv2.

@@ -239,7 +239,9 @@ impl Notification {
                 let subject = Subject::SenderQp(cut_cnp(frame)?);
                 plain(Kind::Cnp, Origin::Receiver, Some(destination), subject)
             }
-            Message::RdmaCm(..) | Message::Pfc(_) | Message::Other => return None,
+            Message::RdmaCm(..) | Message::Pfc(_) | Message::Cnm(_) | Message::Other => {
+                return None;
+            }
         })
     }
 }

@@ -2,14 +2,17 @@
 //! the innermost packet. The results are kept in `frame.rs`.
 
 use super::{
-    Datagram, End, Frame, Ip, LinkType, MAX_LAYERS, MAX_TUNNELS, RecordedOptions, Span, Upper,
-    overlong,
+    Datagram, End, Frame, Ip, LinkType, MAX_LAYERS, MAX_TUNNELS, RecordedOptions, Span, Unread,
+    Upper, overlong,
 };
 use crate::claim::must_prove_roce;
+use crate::cnm::CNM_LEN;
+use crate::csig::CSIG_LEN;
 use crate::error::{Error, ErrorKind};
 use crate::erspan::{Erspan, Mirror};
 use crate::header::{
-    ethernet, fragment, geneve, gre, gtp_u, ipv4, ipv6, linux_cooked, tcp, udp, vxlan_gpe,
+    ICRC_LEN, arista, cisco_metadata, ethernet, fragment, geneve, gre, gtp_u, ipv4, ipv6,
+    linux_cooked, llc, tcp, tzsp, udp, vxlan_gpe,
 };
 use crate::infiniband::{Erf, Packet, Record, TRANSPORT, address_of_lid, lrh};
 use crate::ipv6_ext::{last_segment_at, next_header, read_header};
@@ -17,7 +20,8 @@ use crate::layer::Layer;
 use crate::octets::{array, ipv4_at, ipv6_at, u8_at, u16_at, u32_at};
 use crate::pfc::{ETHERTYPE_MAC_CONTROL, OPCODE_PFC, PFC_LEN};
 use crate::pnc::bgp;
-use crate::profile::{GENEVE_PORT, GTP_U_PORT, VXLAN_GPE_PORT, VXLAN_PORT};
+use crate::profile::{GENEVE_PORT, GTP_U_PORT, TZSP_PORT, VXLAN_GPE_PORT, VXLAN_PORT};
+use std::net::IpAddr;
 
 /// Assumed length of a frame that a mirror has truncated, in octets: the usual snapshot length of a
 /// capture.
@@ -116,6 +120,13 @@ impl Walk {
 #[cold]
 fn malformed(frame: &mut Frame<'_>, error: Error) -> WalkEnded {
     frame.end = End::Malformed(error);
+    WalkEnded
+}
+
+/// Ends the walk before an encapsulation that is not opened.
+#[cold]
+fn unread(frame: &mut Frame<'_>, why: Unread) -> WalkEnded {
+    frame.unread = Some(why);
     WalkEnded
 }
 
@@ -335,10 +346,15 @@ impl Walk {
         frame.ip = Some(ip);
         match next {
             lrh::LOCAL => {}
-            lrh::GLOBAL => self.global_route(frame, &mut ip)?,
+            lrh::GLOBAL => ip = self.global_route(frame, (start, end))?,
             _ => return Err(WalkEnded),
         }
         frame.ip = Some(ip);
+        self.transport(frame, ip)
+    }
+
+    /// Locates InfiniBand's transport after the headers `ip` was read from.
+    fn transport(&mut self, frame: &mut Frame<'_>, ip: Ip) -> Step {
         if ip.protocol != TRANSPORT {
             return Err(WalkEnded);
         }
@@ -350,15 +366,22 @@ impl Walk {
         Self::payload(frame, Layer::Payload, self.limit)
     }
 
-    /// Parses the Global Route Header, which has the layout of an IPv6 header.
-    fn global_route(&mut self, frame: &mut Frame<'_>, ip: &mut Ip) -> Result<(), WalkEnded> {
+    /// Parses the Global Route Header, which has the layout of an IPv6 header, of a packet from
+    /// `start` to `end`.
+    fn global_route(
+        &mut self,
+        frame: &mut Frame<'_>,
+        (start, end): (usize, usize),
+    ) -> Result<Ip, WalkEnded> {
         const LAYER: Layer = Layer::Grh;
         let here = self.array::<{ ipv6::LEN }>(frame, LAYER)?;
         let word = u32_at(here, 0);
         if word >> 28 != 6 {
             return Err(self.value(frame, LAYER, "version", u8_at(here, 0) >> 4, "6"));
         }
-        *ip = Ip {
+        let ip = Ip {
+            start,
+            end,
             source: ipv6_at(here, ipv6::SOURCE).into(),
             destination: ipv6_at(here, ipv6::DESTINATION).into(),
             traffic_class: (word >> 20 & 0xFF) as u8,
@@ -366,9 +389,8 @@ impl Walk {
             flow_label: word & 0x000F_FFFF,
             protocol: u8_at(here, ipv6::NEXT),
             payload: self.at + ipv6::LEN,
-            ..*ip
         };
-        self.push(frame, LAYER, ipv6::LEN, self.limit)
+        self.push(frame, LAYER, ipv6::LEN, self.limit).map(|()| ip)
     }
 
     fn cooked(&mut self, frame: &mut Frame<'_>, header: usize, protocol_at: usize) -> Step {
@@ -426,14 +448,91 @@ impl Walk {
                 self.limit = self.bounded(frame, Layer::Ethernet, field, usize::from(len), (3, 0));
                 self.llc(frame)
             }
-            _ => Err(WalkEnded),
+            _ => self.rare_ether_type(frame, number),
         }
     }
 
-    /// Parses LLC: IS-IS is FE FE 03 with discriminator 83.
+    #[inline(never)]
+    fn rare_ether_type(&mut self, frame: &mut Frame<'_>, number: u16) -> Step {
+        match number {
+            ethernet::VN_TAG => self.tagged(frame, Layer::VnTag, ethernet::VN_TAG_LEN),
+            ethernet::E_TAG => self.tagged(frame, Layer::ETag, ethernet::E_TAG_LEN),
+            ethernet::ARISTA => self.arista(frame),
+            ethernet::CISCO_METADATA => {
+                const LAYER: Layer = Layer::CiscoMetadata;
+                let here = self.array::<{ cisco_metadata::LEN }>(frame, LAYER)?;
+                let options = usize::from(u8_at(here, cisco_metadata::OPTIONS));
+                let len = cisco_metadata::LEN + options * cisco_metadata::OPTION_LEN;
+                self.tagged(frame, LAYER, len + 2)
+            }
+            ethernet::SERVICE_INSTANCE => {
+                let len = ethernet::SERVICE_INSTANCE_LEN;
+                self.header(frame, Layer::ServiceInstance, len)?;
+                Ok(Next::Ethernet)
+            }
+            ethernet::ROCE_V1 => self.roce_v1(frame),
+            ethernet::CN_TAG => self.tagged(frame, Layer::CnTag, ethernet::TAG_LEN),
+            ethernet::CNM => {
+                let payload = self.require(frame, Layer::Cnm, 0)?;
+                frame.upper = Upper::Cnm(self.at, payload);
+                Self::payload(frame, Layer::Cnm, self.limit.min(self.at + CNM_LEN))
+            }
+            _ if number == frame.profile.csig_ether_type => {
+                self.tagged(frame, Layer::Csig, CSIG_LEN + 2)
+            }
+            _ if ethernet::PLAIN.contains(&number) => Err(WalkEnded),
+            _ => Err(unread(frame, Unread::EtherType(number))),
+        }
+    }
+
+    /// Parses a tag of `len` octets after its own EtherType; it ends with that of the payload.
+    fn tagged(&mut self, frame: &mut Frame<'_>, layer: Layer, len: usize) -> Step {
+        let next = u16_at(self.require(frame, layer, len)?, len - 2);
+        self.push(frame, layer, len, self.limit)?;
+        Ok(Next::EtherType(next))
+    }
+
+    fn arista(&mut self, frame: &mut Frame<'_>) -> Step {
+        let here = self.array::<{ arista::LEN }>(frame, Layer::Arista)?;
+        // The upper octet of the version is the time scale.
+        let len = match (
+            u16_at(here, arista::SUBTYPE),
+            u8_at(here, arista::VERSION + 1),
+        ) {
+            (arista::TIMESTAMP, arista::BITS_64) => 8,
+            (arista::TIMESTAMP, arista::BITS_48) => 6,
+            _ => return Err(unread(frame, Unread::EtherType(ethernet::ARISTA))),
+        };
+        self.tagged(frame, Layer::Arista, arista::LEN + len + 2)
+    }
+
+    fn roce_v1(&mut self, frame: &mut Frame<'_>) -> Step {
+        self.tunnel(frame, Layer::Grh)?;
+        frame.enter_ip();
+        frame.options = RecordedOptions::NONE;
+        let here = self.array::<{ ipv6::LEN }>(frame, Layer::Grh)?;
+        let field = ("payload length", self.at + ipv6::LENGTH);
+        let len = match usize::from(u16_at(here, ipv6::LENGTH)) {
+            // Captures may leave out the ICRC, as they do with the CRCs of InfiniBand's own link.
+            len if self.at + ipv6::LEN + len == self.limit + ICRC_LEN => len - ICRC_LEN,
+            len => len,
+        };
+        let start = self.at;
+        let end = self.bounded(frame, Layer::Grh, field, len, (0, ipv6::LEN));
+        self.limit = end;
+        let ip = self.global_route(frame, (start, end))?;
+        frame.ip = Some(ip);
+        self.transport(frame, ip)
+    }
+
+    /// Parses LLC: IS-IS is FE FE 03 with discriminator 83, SNAP AA AA 03.
     fn llc(&mut self, frame: &mut Frame<'_>) -> Step {
         let end = self.limit;
-        if *self.array(frame, Layer::Llc)? != [0xFE, 0xFE, 0x03] || end == self.at + 3 {
+        let here = *self.array(frame, Layer::Llc)?;
+        if here == llc::SNAP {
+            return self.snap(frame);
+        }
+        if here != llc::ISIS || end == self.at + 3 {
             return Err(WalkEnded);
         }
         if self.array::<4>(frame, Layer::Llc)?[3] != 0x83 {
@@ -444,6 +543,18 @@ impl Walk {
         frame.upper = Upper::IsIs(self.at, pdu);
         self.push(frame, Layer::IsIs, 1, end)?;
         Self::payload(frame, Layer::IsIs, end)
+    }
+
+    fn snap(&mut self, frame: &mut Frame<'_>) -> Step {
+        self.push(frame, Layer::Llc, llc::SNAP.len(), self.limit)?;
+        let here = self.array::<{ llc::SNAP_LEN }>(frame, Layer::Snap)?;
+        let number = u16_at(here, llc::SNAP_TYPE);
+        let has_type = llc::ETHERTYPES.iter().any(|oui| here.starts_with(oui));
+        if !has_type || number < ethernet::LEAST_TYPE {
+            return Err(WalkEnded);
+        }
+        self.push(frame, Layer::Snap, llc::SNAP_LEN, self.limit)?;
+        Ok(Next::EtherType(number))
     }
 
     fn mpls(&mut self, frame: &mut Frame<'_>) -> Step {
@@ -682,12 +793,13 @@ impl Walk {
         match port {
             VXLAN_PORT => Some(self.vxlan(frame)),
             // A port that was chosen for our messages belongs to them.
-            VXLAN_GPE_PORT | GENEVE_PORT | GTP_U_PORT
+            VXLAN_GPE_PORT | GENEVE_PORT | GTP_U_PORT | TZSP_PORT
                 if ![frame.profile.proxy_cn_port, frame.profile.wan_fcn_port].contains(&port) =>
             {
                 match port {
                     VXLAN_GPE_PORT => self.vxlan_gpe(frame),
                     GENEVE_PORT => self.geneve(frame),
+                    TZSP_PORT => self.tzsp(frame),
                     _ => self.gtp_u(frame),
                 }
             }
@@ -704,6 +816,47 @@ impl Walk {
         }
         self.push(frame, Layer::Vxlan, udp::VXLAN_LEN, self.limit)?;
         Ok(Next::Ethernet)
+    }
+
+    /// Parses a packet that a sniffer sends by TZSP.
+    #[inline(never)]
+    fn tzsp(&mut self, frame: &mut Frame<'_>) -> Option<Step> {
+        let here = self.remaining(frame);
+        let first = here.first_chunk::<{ tzsp::LEN }>()?;
+        if !tzsp::ETHERNET.contains(first) {
+            return None;
+        }
+        let exporter = frame.ip?.source;
+        // Tagged fields: a type, and except for padding and end a length and that many octets.
+        let mut len = tzsp::LEN;
+        loop {
+            let Some(kind) = here.get(len) else {
+                return Some(Err(self.short(frame, Layer::Tzsp, len + 1)));
+            };
+            len += match *kind {
+                tzsp::PADDING | tzsp::END => 1,
+                _ => match here.get(len + 1) {
+                    Some(octets) => 2 + usize::from(*octets),
+                    None => return Some(Err(self.short(frame, Layer::Tzsp, len + 2))),
+                },
+            };
+            if *kind == tzsp::END {
+                break;
+            }
+        }
+        let pushed = self.push(frame, Layer::Tzsp, len, self.limit);
+        self.mirrored(frame, exporter, (Layer::Tzsp, Erspan::I));
+        Some(pushed.map(|()| Next::Ethernet))
+    }
+
+    /// Records that a mirror copied the frame that begins here.
+    fn mirrored(&self, frame: &mut Frame<'_>, exporter: IpAddr, (format, header): (Layer, Erspan)) {
+        frame.mirror = Some(Mirror {
+            exporter,
+            start: self.at,
+            format,
+            header,
+        });
     }
 
     #[inline(never)]
@@ -809,7 +962,7 @@ impl Walk {
         let here = self.array::<{ gre::LEN }>(frame, Layer::Gre)?;
         let (flags, number) = (u16_at(here, gre::FLAGS), u16_at(here, gre::TYPE));
         if flags & gre::UNSUPPORTED_BITS != 0 {
-            return Err(WalkEnded);
+            return Err(unread(frame, Unread::GreProtocol(number)));
         }
         let fields = flags & (gre::CHECKSUM_PRESENT | gre::KEY_PRESENT | gre::SEQUENCE_PRESENT);
         let header = gre::LEN + gre::FIELD_LEN * fields.count_ones() as usize;
@@ -817,7 +970,18 @@ impl Walk {
         let has_header = match number {
             gre::ERSPAN => flags & gre::SEQUENCE_PRESENT != 0,
             gre::ERSPAN_3 => true,
-            _ => return payload_by_ether_type(number).ok_or(WalkEnded),
+            gre::SPECTRUM => {
+                self.header(frame, Layer::Spectrum, gre::SPECTRUM_LEN)?;
+                self.mirrored(frame, ip.source, (Layer::Spectrum, Erspan::I));
+                return Ok(Next::Ethernet);
+            }
+            _ => {
+                let next = payload_by_ether_type(number);
+                return next.ok_or_else(|| match gre::PLAIN.contains(&number) {
+                    true => WalkEnded,
+                    false => unread(frame, Unread::GreProtocol(number)),
+                });
+            }
         };
         let header = if has_header {
             let len = Erspan::header_len(number, self.remaining(frame));
@@ -834,11 +998,7 @@ impl Walk {
             frame.bytes = frame.bytes.get(..self.limit).unwrap_or(frame.bytes);
             self.limit = self.at + MAX_COPIED_LEN;
         }
-        frame.mirror = Some(Mirror {
-            exporter: ip.source,
-            start: self.at,
-            header,
-        });
+        self.mirrored(frame, ip.source, (Layer::Erspan, header));
         Ok(Next::Ethernet)
     }
 }
@@ -847,7 +1007,7 @@ impl Walk {
 const fn payload_by_ether_type(number: u16) -> Option<Next> {
     match number {
         gre::ETHERNET => Some(Next::Ethernet),
-        ethernet::IPV4 | ethernet::IPV6 => Some(Next::EtherType(number)),
+        ethernet::IPV4 | ethernet::IPV6 | ethernet::CISCO_METADATA => Some(Next::EtherType(number)),
         ethernet::MPLS | ethernet::MPLS_UPSTREAM => Some(Next::Mpls),
         _ => None,
     }

@@ -35,7 +35,9 @@ pub struct Mirror {
     pub exporter: IpAddr,
     /// First octet of the copied frame.
     pub start: usize,
-    /// Mirror's header.
+    /// Format of the copies: ERSPAN, the header of a Spectrum ASIC, or TZSP.
+    pub format: Layer,
+    /// Mirror's header; type I if the format is another than ERSPAN.
     pub header: Erspan,
 }
 

@@ -40,6 +40,52 @@ pub mod ethernet {
     pub const MPLS: u16 = 0x8847;
     /// EtherType of MPLS with an upstream-assigned label.
     pub const MPLS_UPSTREAM: u16 = 0x8848;
+    /// EtherType of RoCE v1.
+    pub const ROCE_V1: u16 = 0x8915;
+    /// EtherType of an IEEE 802.1ah service instance tag (PBB).
+    pub const SERVICE_INSTANCE: u16 = 0x88E7;
+    /// EtherType of a VN-Tag.
+    pub const VN_TAG: u16 = 0x8926;
+    /// EtherType of an IEEE 802.1BR E-Tag.
+    pub const E_TAG: u16 = 0x893F;
+    /// EtherType of the tag with which Arista's switches add time stamps.
+    pub const ARISTA: u16 = 0xD28B;
+    /// EtherType of Cisco metadata.
+    pub const CISCO_METADATA: u16 = 0x8909;
+    /// EtherType of MAC control frames.
+    pub const MAC_CONTROL: u16 = 0x8808;
+    /// EtherType of congestion notification messages of bridges (IEEE 802.1Q clause 33.4).
+    pub const CNM: u16 = 0x22E7;
+    /// EtherType of the tag with a flow's number for these.
+    pub const CN_TAG: u16 = 0x22E9;
+    /// EtherTypes that are opened.
+    pub const OPENED: [u16; 16] = [
+        IPV4,
+        IPV6,
+        TAG,
+        SERVICE_TAG,
+        OUTER_TAG,
+        MPLS,
+        MPLS_UPSTREAM,
+        ROCE_V1,
+        SERVICE_INSTANCE,
+        VN_TAG,
+        E_TAG,
+        ARISTA,
+        CISCO_METADATA,
+        MAC_CONTROL,
+        CNM,
+        CN_TAG,
+    ];
+    /// EtherTypes of protocols that carry no packets of others: ARP, RARP, Wake-on-LAN, SRP, MVRP,
+    /// MMRP, LLDP, EAPOL, slow protocols, ECP, CFM, PTP, HSR, MRP, FCoE, FIP, loopback, PROFINET,
+    /// EtherCAT, audio and video transport, AppleTalk, IPX, DECnet, ATA over Ethernet, TIPC, load
+    /// balancing, GeoNetworking, PPPoE discovery.
+    pub const PLAIN: [u16; 29] = [
+        ARP, 0x8035, 0x0842, 0x22EA, 0x88F5, 0x88F6, 0x88CC, 0x888E, 0x8809, 0x8940, 0x8902,
+        0x88F7, 0x892F, 0x88E3, 0x8906, 0x8914, 0x9000, 0x8892, 0x88A4, 0x22F0, 0x809B, 0x80F3,
+        0x8137, 0x6003, 0x88A2, 0x88CA, 0x886F, 0x8947, 0x8863,
+    ];
     /// Smallest EtherType: anything smaller is an IEEE 802.3 length.
     pub const LEAST_TYPE: u16 = 0x0600;
     /// Largest IEEE 802.3 length.
@@ -52,6 +98,65 @@ pub mod ethernet {
     pub const TAG_TYPE: usize = 2;
     /// Length of an MPLS label stack entry, in octets.
     pub const LABEL_LEN: usize = 4;
+    /// Length of a service instance tag in front of the customer's addresses, in octets.
+    pub const SERVICE_INSTANCE_LEN: usize = 4;
+    /// Length of a VN-Tag with the EtherType of the tagged payload, in octets.
+    pub const VN_TAG_LEN: usize = 6;
+    /// Length of an E-Tag with the EtherType of the tagged payload, in octets.
+    pub const E_TAG_LEN: usize = 8;
+}
+
+/// Arista's tag, after its EtherType.
+pub(crate) mod arista {
+    /// Subtype.
+    pub const SUBTYPE: usize = 0;
+    /// Version: the low octet is the format of the time stamp.
+    pub const VERSION: usize = 2;
+    /// Subtype of time stamps.
+    pub const TIMESTAMP: u16 = 1;
+    /// Format of a time stamp of 64 bits.
+    pub const BITS_64: u8 = 0x10;
+    /// Format of a time stamp of 48 bits.
+    pub const BITS_48: u8 = 0x20;
+    /// Length up to the time stamp, in octets.
+    pub const LEN: usize = 4;
+}
+
+/// Cisco metadata, after its EtherType.
+pub(crate) mod cisco_metadata {
+    /// Number of options.
+    pub const OPTIONS: usize = 1;
+    /// Length up to the options, in octets.
+    pub const LEN: usize = 2;
+    /// Length of an option, in octets.
+    pub const OPTION_LEN: usize = 4;
+}
+
+/// IEEE 802.2 LLC and SNAP.
+pub(crate) mod llc {
+    /// Destination and source SAP and control field of IS-IS.
+    pub const ISIS: [u8; 3] = [0xFE, 0xFE, 0x03];
+    /// Destination and source SAP and control field of SNAP.
+    pub const SNAP: [u8; 3] = [0xAA, 0xAA, 0x03];
+    /// Length of the SNAP header after LLC, in octets.
+    pub const SNAP_LEN: usize = 5;
+    /// EtherType in the SNAP header, after the organisation.
+    pub const SNAP_TYPE: usize = 3;
+    /// Organisations by which an EtherType follows: RFC 1042 and IEEE 802.1H.
+    pub const ETHERTYPES: [[u8; 3]; 2] = [[0, 0, 0], [0, 0, 0xF8]];
+}
+
+/// TZSP.
+pub(crate) mod tzsp {
+    /// Length of the header in front of the tagged fields, in octets.
+    pub const LEN: usize = 4;
+    /// Version, type (received packet, or packet to transmit) and protocol (Ethernet) of a packet
+    /// that is opened.
+    pub const ETHERNET: [[u8; 4]; 2] = [[1, 0, 0, 1], [1, 1, 0, 1]];
+    /// Tagged field of one octet: padding.
+    pub const PADDING: u8 = 0;
+    /// Tagged field of one octet: the packet follows.
+    pub const END: u8 = 1;
 }
 
 /// IPv4.
@@ -240,6 +345,12 @@ pub(crate) mod gre {
     pub const ERSPAN: u16 = 0x88BE;
     /// EtherType of ERSPAN type III.
     pub const ERSPAN_3: u16 = 0x22EB;
+    /// EtherTypes that carry no packets of others: keep-alives, CDP, NHRP.
+    pub const PLAIN: [u16; 3] = [0, 0x2000, 0x2001];
+    /// EtherType of a mirror on Spectrum ASICs.
+    pub const SPECTRUM: u16 = 0x8949;
+    /// Length of that mirror's header, in octets.
+    pub const SPECTRUM_LEN: usize = 22;
 }
 
 /// ERSPAN types II and III (draft-foschiano-erspan).

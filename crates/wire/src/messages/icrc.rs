@@ -102,6 +102,8 @@ pub enum Policy {
     Zero,
     /// The correct one by the default reading with every bit flipped: for negative tests.
     Corrupt,
+    /// The correct one by the default reading, most significant octet first: a common mistake.
+    Swapped,
 }
 
 impl Default for Policy {
@@ -124,6 +126,15 @@ pub enum Verdict {
     },
     /// Could not be computed: the packet is truncated, a fragment, or cannot be parsed that far.
     Unchecked,
+}
+
+impl Verdict {
+    /// Returns true if the octets of the ICRC are in the opposite order: it would match the default
+    /// reading if its most significant octet came last.
+    #[must_use]
+    pub const fn is_swapped(self) -> bool {
+        matches!(self, Self::Bad { found, expected } if found.swap_bytes() == expected)
+    }
 }
 
 /// The Ethernet polynomial, reflected.
@@ -325,6 +336,7 @@ pub fn fill(packet: &mut [u8], udp: usize, policy: Policy) -> bool {
         Policy::Zero => Some(0),
         Policy::Compute(reading) => compute(covered, udp, reading),
         Policy::Corrupt => compute(covered, udp, Reading::default()).map(|crc| !crc),
+        Policy::Swapped => compute(covered, udp, Reading::default()).map(u32::swap_bytes),
     };
     let Some(value) = value else { return false };
     *field = value.to_le_bytes();
@@ -372,6 +384,18 @@ mod tests {
                 assert_eq!(filled, packet);
             }
         }
+    }
+
+    #[test]
+    fn a_swapped_icrc_is_recognised() {
+        let mut packet = CNP;
+        assert!(!verify(&packet, 20).is_swapped());
+        assert!(fill(&mut packet, 20, Policy::Swapped));
+        assert_eq!(packet[56..], [0x2A, 0x00, 0xFD, 0x82]);
+        assert!(verify(&packet, 20).is_swapped());
+        assert!(fill(&mut packet, 20, Policy::Corrupt));
+        assert!(!verify(&packet, 20).is_swapped());
+        assert!(!Verdict::Unchecked.is_swapped());
     }
 
     #[test]

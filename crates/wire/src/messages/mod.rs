@@ -1,7 +1,9 @@
 //! The formats of RoCEv2 and of fast congestion notification, one module per format.
 
 pub mod bth;
+pub mod cnm;
 pub mod cnp;
+pub mod csig;
 pub mod fast_cnp;
 pub mod icrc;
 pub mod ioam;

@@ -25,12 +25,15 @@
 
 use crate::error::{Error, Result};
 use crate::finding::{Findings, Rule};
+use crate::header::ethernet;
 use crate::layer::Layer;
 use crate::octets::{put, u16_at};
 use core::num::NonZeroU64;
 
 /// EtherType of MAC control frames.
-pub const ETHERTYPE_MAC_CONTROL: u16 = 0x8808;
+pub const ETHERTYPE_MAC_CONTROL: u16 = ethernet::MAC_CONTROL;
+/// MAC control opcode of PAUSE (IEEE 802.3 annex 31B), which stops all classes.
+pub const OPCODE_PAUSE: u16 = 0x0001;
 /// MAC control opcode of PFC.
 pub const OPCODE_PFC: u16 = 0x0101;
 /// Destination of PFC frames: a reserved group address, never forwarded by a bridge.

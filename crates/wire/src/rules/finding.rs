@@ -124,6 +124,12 @@ rules! {
         "The RoCEv2 packet is shorter than the headers of its opcode and the ICRC";
     RoceIcrcBad = "rocev2.icrc.bad", Roce, Error, "IBTA vol. 1 Annex A17.3.3",
         "The ICRC matches none of the known ways to compute it";
+    RoceIcrcSwapped = "rocev2.icrc.swapped", Roce, Error, "IBTA vol. 1 Annex A17.3.3",
+        "The octets of the ICRC are in the opposite order: the most significant one comes first";
+    RoceIcrcMissing = "rocev2.icrc.missing", Roce, Error, "IBTA vol. 1 Annex A17.3.3",
+        "There is no ICRC: a placeholder is in its place, or the packet ends before it";
+    RoceVersions = "rocev2.versions.both", Roce, Warning, "IBTA vol. 1 Annex A16, Annex A17",
+        "RoCE v1 and RoCEv2 run between the same two hosts: a connection needs GIDs of the same version at both ends";
     RoceTver = "rocev2.tver.nonzero", Roce, Warning, "IBTA vol. 1 section 9.2.4",
         "The transport header version is not 0";
     RoceIbCnp = "rocev2.opcode.infiniband_cnp", Roce, Error, "IBTA vol. 1 Annex A17.9.3",
@@ -284,6 +290,7 @@ impl Rule {
     /// Rules that one packet's bytes cannot break: they need several packets, or a list of the
     /// nodes' roles.
     pub const MULTI_PACKET: &'static [Self] = &[
+        Self::RoceVersions,
         Self::ClassWithData,
         Self::ClassSeveral,
         Self::FastCnpRate,
@@ -302,6 +309,15 @@ impl Rule {
 }
 
 impl Rule {
+    /// Returns true if a packet that breaks the rule has a wrong ICRC or none.
+    #[must_use]
+    pub const fn is_icrc(self) -> bool {
+        matches!(
+            self,
+            Self::RoceIcrcBad | Self::RoceIcrcSwapped | Self::RoceIcrcMissing
+        )
+    }
+
     /// Returns true if a message that breaks the rule cannot be parsed.
     #[must_use]
     pub fn is_malformed(self) -> bool {
@@ -406,6 +422,12 @@ impl Findings {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Returns true if a wrong or missing ICRC is among them.
+    #[must_use]
+    pub fn has_icrc(&self) -> bool {
+        self.as_slice().iter().any(|finding| finding.rule.is_icrc())
     }
 
     /// Returns true if `rule` is among them.

@@ -5,6 +5,7 @@
 //! requirements of the drafts.
 
 use crate::draft::{fast_cnp, proxy_cn, wan_fcn};
+use crate::header::ethernet;
 use crate::icrc::Reading;
 use core::fmt;
 use serde::Deserialize;
@@ -19,6 +20,8 @@ pub const VXLAN_GPE_PORT: u16 = 4790;
 pub const GENEVE_PORT: u16 = 6081;
 /// UDP destination port of GTP-U (3GPP TS 29.281).
 pub const GTP_U_PORT: u16 = 2152;
+/// UDP destination port of TZSP.
+pub const TZSP_PORT: u16 = 37008;
 /// UDP destination port of sFlow (assigned).
 pub const SFLOW_PORT: u16 = 6343;
 /// IPv6 option type of IOAM in Hop-by-Hop and Destination Options headers (RFC 9486); change bit
@@ -94,6 +97,8 @@ code_points! {
     rocev2_port: u16 = ROCEV2_PORT,
     /// IPv6 option type of IOAM.
     ioam_option: u8 = IOAM_OPTION_MUTABLE,
+    /// EtherType of the congestion signalling tag (CSIG); 0 if there is none.
+    csig_ether_type: u16 = 0x9900,
     /// Treatment of IPv6 extension headers in the ICRC of packets that we emit.
     icrc_reading: Reading = Reading::Covered,
     /// Accept values that the drafts forbid and values that collide, for negative testing.
@@ -205,6 +210,15 @@ impl Profile {
             );
         }
         self.validate_ports()?;
+        if (1..0x600).contains(&self.csig_ether_type)
+            || ethernet::OPENED.contains(&self.csig_ether_type)
+        {
+            return refuse(
+                "csig_ether_type",
+                &format_args!("{:#06x}", self.csig_ether_type),
+                "that is a length, or another protocol's EtherType",
+            );
+        }
         if self.bgp_pnc_characteristic <= 5 {
             return refuse(
                 "bgp_pnc_characteristic",
@@ -369,6 +383,8 @@ mod tests {
             "proxy_cn_port=4791",
             "bgp_pnc_characteristic=3",
             "ioam_option=0x1E",
+            "csig_ether_type=1500",
+            "csig_ether_type=0x86DD",
         ] {
             let mut p = Profile::DEFAULT;
             let error = p.set(bad).unwrap_err();

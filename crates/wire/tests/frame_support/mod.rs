@@ -478,8 +478,81 @@ pub fn wrappings() -> Vec<(&'static str, Vec<Part<'static>>)> {
         sequence,
         extensions,
     };
+    // Tags that end with the EtherType of what follows, and headers in front of a frame.
+    let tag_of = |ether_type, bytes: &'static [u8]| Part::Payload {
+        ether_type,
+        protocol: 59,
+        bytes,
+    };
     vec![
         ("plain", vec![]),
+        (
+            "vn_tag",
+            vec![tag_of(0x8926, &[0, 1, 0, 2, 0x81, 0]), tag(5, false)],
+        ),
+        (
+            "e_tag_vlan",
+            vec![
+                tag_of(0x893F, &[0, 0, 0x10, 1, 0, 0, 0x81, 0]),
+                tag(5, false),
+            ],
+        ),
+        (
+            "arista_64",
+            vec![
+                tag_of(0xD28B, &[0, 1, 0, 0x10, 1, 2, 3, 4, 5, 6, 7, 8, 0x81, 0]),
+                tag(5, false),
+            ],
+        ),
+        (
+            "arista_48",
+            vec![
+                tag_of(0xD28B, &[0, 1, 1, 0x20, 1, 2, 3, 4, 5, 6, 0x81, 0]),
+                tag(5, false),
+            ],
+        ),
+        (
+            "cisco_metadata",
+            vec![tag_of(0x8909, &[1, 1, 0, 1, 0, 7, 0x81, 0]), tag(5, false)],
+        ),
+        (
+            "service_instance",
+            vec![tag(9, true), tag_of(0x88E7, &[0, 1, 2, 3]), MAC],
+        ),
+        (
+            "csig",
+            vec![tag_of(0x9900, &[0x2B, 0x85, 0x81, 0]), tag(5, false)],
+        ),
+        (
+            "spectrum",
+            vec![
+                Part::Ipv4 {
+                    source: SENDER4,
+                    destination: RECEIVER4,
+                    tos: 0,
+                    ttl: 64,
+                    id: 1,
+                    options: &[],
+                },
+                Part::Payload {
+                    ether_type: 0,
+                    protocol: 47,
+                    bytes: &[0, 0, 0x89, 0x49],
+                },
+                Part::Bytes(&[9; 22]),
+                MAC,
+            ],
+        ),
+        (
+            "tzsp",
+            vec![
+                v4(&[]),
+                udp(50000, 37008),
+                // A received packet; padding, a signal strength, the end of the fields.
+                Part::Bytes(&[1, 0, 0, 1, 0, 10, 1, 0xC4, 1]),
+                MAC,
+            ],
+        ),
         ("vlan", vec![tag(100, false)]),
         (
             "vlan_stack",
@@ -575,6 +648,48 @@ pub fn isis_frame(tags: &[Part<'_>]) -> Vec<u8> {
         bytes: &pdu,
     };
     build(&[&[MAC], tags, &[payload]].concat())
+}
+
+/// Returns `sample` after one tag of each kind.
+pub fn tags_frame(sample: &Sample) -> Vec<u8> {
+    let mut bytes = sample.wrapped_in(&[]);
+    let tags = [
+        &[0x88, 0xE7, 0, 1, 2, 3, 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1][..],
+        &[0x89, 0x26, 0, 1, 0, 2],
+        &[0x89, 0x3F, 0, 0, 0x10, 1, 0, 0],
+        &[0xD2, 0x8B, 0, 1, 0, 0x10, 1, 2, 3, 4, 5, 6, 7, 8],
+        &[0x89, 0x09, 1, 1, 0, 1, 0, 7],
+        &[0x99, 0x00, 0x2B, 0x85],
+    ];
+    bytes.splice(12..12, tags.concat());
+    bytes
+}
+
+/// Returns `sample` in an IEEE 802.3 frame with SNAP.
+pub fn snap_frame(sample: &Sample) -> Vec<u8> {
+    let ether_type: [u8; 2] = match sample.ip[0] >> 4 {
+        4 => [0x08, 0x00],
+        _ => [0x86, 0xDD],
+    };
+    let pdu = [&[0xAA, 0xAA, 0x03, 0, 0, 0][..], &ether_type, &sample.ip].concat();
+    let payload = Part::Payload {
+        ether_type: pdu.len() as u16,
+        protocol: 59,
+        bytes: &pdu,
+    };
+    build(&[MAC, payload])
+}
+
+/// Returns a RoCE v1 frame around `transport`, to which an ICRC is added.
+pub fn roce_v1_frame(gids: [Ipv6Addr; 2], transport: &[u8]) -> Vec<u8> {
+    let packet = infiniband(Some(gids), transport);
+    let bytes = &packet[8..packet.len() - 2];
+    let payload = Part::Payload {
+        ether_type: 0x8915,
+        protocol: 59,
+        bytes,
+    };
+    build(&[MAC, payload])
 }
 
 /// Returns a PFC frame, padded to Ethernet's minimum.

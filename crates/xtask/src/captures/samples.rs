@@ -164,7 +164,7 @@ const SIMULATED: &str = "\
 const COMPOSED: [(&str, &str); 2] = [
     (
         "formats",
-        "cnp fast-cnp ioam fast-cnp-tunnels unaware-sender proxy-cn wan-fcn pnc rdma-cm pfc cut",
+        "cnp fast-cnp ioam fast-cnp-tunnels unaware-sender proxy-cn wan-fcn pnc rdma-cm pfc neighbours cut",
     ),
     ("malformed", "cnp fast-cnp ioam proxy-cn wan-fcn pnc pfc"),
 ];
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let names: BTreeSet<_> = all().into_iter().map(|sample| sample.name).collect();
-        assert_eq!((names.len(), all().len()), (57, 57));
+        assert_eq!((names.len(), all().len()), (58, 58));
     }
 
     #[test]

@@ -214,6 +214,7 @@ fn audited(tables: &Tables) -> Audited {
     Audited {
         packets: tables.totals.packets,
         incomplete: tables.totals.incomplete,
+        unread: tables.totals.unread,
     }
 }
 
@@ -257,6 +258,9 @@ pub(super) fn know(
         };
         know.push(format!("Time stamps {back}: {why}."));
     }
+    if let Some(unread) = text::unread(&tables.unread) {
+        know.push(format!("Not everything was read: {unread}."));
+    }
     // Events of the capture are not findings about a packet.
     let befell = tables.events.iter().filter(|event| !event.is_finding());
     let befell = befell.filter(|event| event.severity > Severity::Note);
@@ -284,6 +288,15 @@ pub(super) fn know(
             (totals.malformed, "packet"),
         ),
         ("Captured too short to decode", (totals.cut, "packet")),
+        ("RoCE v1", (totals.roce_v1, "packet")),
+        (
+            "PAUSE (IEEE 802.3x), which stops all classes",
+            (totals.global_pauses, "frame"),
+        ),
+        (
+            "Congestion notification messages of bridges (IEEE 802.1Qau)",
+            (totals.cnms, "message"),
+        ),
         ("With a wrong ICRC", (totals.icrc_bad, "notification")),
         (
             "Evicted for lack of room, least recently used first, so display filters may match more than a row counts since it reappeared",

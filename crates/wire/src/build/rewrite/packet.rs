@@ -413,6 +413,8 @@ fn may_contain_unmapped_addresses(frame: &Frame<'_>, link: LinkType) -> bool {
     let last = frame.spans().last();
     match (frame.upper(), frame.ip()) {
         (Upper::MacControl(..), _) => false,
+        // It quotes the beginning of a frame.
+        (Upper::Cnm(..), _) => true,
         _ if matches!(frame.walk_end(), End::Fragment { .. }) => false,
         (Upper::Udp(datagram), _) => {
             let ports = [datagram.source_port, datagram.destination_port];
@@ -427,7 +429,8 @@ fn may_contain_unmapped_addresses(frame: &Frame<'_>, link: LinkType) -> bool {
             )
         }
         (Upper::Other, _) => link::arp_at(frame, link).is_none(),
-        (Upper::InfiniBand(_), _) => false,
+        // GIDs of RoCE v1 are not mapped.
+        (Upper::InfiniBand(_), _) => frame.is_roce_v1(),
         (Upper::Bgp(..) | Upper::Ospf(..) | Upper::IsIs(..), _) => true,
     }
 }
