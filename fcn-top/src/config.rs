@@ -3,7 +3,7 @@
 
 use crate::columns::near;
 use crate::text::clean;
-use crate::values::{Count, Net, Size, Span};
+use crate::values::{Count, Net, Size, Span, Speed};
 use clap::{Args, CommandFactory, Parser, ValueEnum};
 use fcn_tool::failure::Failure;
 use serde::Deserialize;
@@ -86,6 +86,9 @@ preferences! {
     /// CNPs; 0: no limit [default: 20000]
     #[arg(value_name = "N", help_heading = "Analysis")]
     flow_rate: u32 = "20000";
+    /// Speed of the links captured, for how long a pause lasts (PFC, 802.3x) [default: 100Gbps]
+    #[arg(value_name = "RATE", help_heading = "Analysis")]
+    link_speed: Speed = "\"100Gbps\"";
     /// Count interfaces separately: a row for each
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Analysis")]
     per_interface: bool = "false";

@@ -180,6 +180,7 @@ fn count<T: Copy + Into<u64>>(value: &Option<T>) -> Cell<'static> {
 
 pub use fcn_observe::obedience::{Slower, Unit};
 pub use fcn_observe::origin::{self, Maker};
+pub use fcn_observe::receivers::Pacing;
 pub use fcn_observe::{Advice, Answer, ClassRelation, Ecn, Evidence, Resolved};
 pub use fcn_wire::notification::Side as QpSide;
 
@@ -332,6 +333,43 @@ records! {
         about: Arc<str> = "About", 30, Text, "Driver, link type, filter; or why nothing is received", |v| Cell::Text(v);
     }
 
+    /// A receiver of data that was marked CE, or that sends CNPs.
+    ReceiverRecord, "receivers", {
+        receiver: IpAddr = "Receiver", 22, Address, "Address of the data receiver", |v| Cell::Address(*v);
+        marked: u64 = "Marked", 9, Count, "Data packets to it that were marked CE", |v| Cell::Count(*v);
+        expected: u64 = "Expected", 9, Count, "CNPs expected for these: one for the first mark of a flow, and one for the first mark 50 µs or more after the previous expected one", |v| Cell::Count(*v);
+        cnps: u64 = "CNPs", 9, Count, "CNPs from its address", |v| Cell::Count(*v);
+        unprompted: u64 = "Unprompted", 10, Count, "CNPs among these that follow no mark of the same flow: the capture does not show marks, or another node generates CNPs", |v| Cell::Count(*v);
+        answered: Option<f64> = "Answered", 8, Share, "CNPs that answer a mark, as a fraction of those expected, 0 to 1; empty if none was expected", |v| some(v, Cell::Share);
+        silent: bool = "Silent", 6, Name, "Whether it answers no mark: at least 32 marks and 8 expected CNPs, no CNP, although other packets from it were captured", |v| Cell::Name(if *v { "yes" } else { "no" });
+        captured: bool = "Back", 4, Name, "Whether any acknowledgement or CNP from it was captured; if not, the capture may show only one direction", |v| Cell::Name(if *v { "yes" } else { "no" });
+        delay_p50: Option<u64> = "Delay p50", 9, Span, "Median time from a mark to its CNP, in nanoseconds (to 1 %), of marks 50 µs or more after the flow's previous CNP", |v| some(v, Cell::Span);
+        delay_p99: Option<u64> = "Delay p99", 9, Span, "99th percentile of that time, in nanoseconds (to 1 %)", |v| some(v, Cell::Span);
+        paced_by: Option<Pacing> = "Paced by", 9, Name, "Unit by which it limits its CNPs, from the gaps below: qp, addresses (the pair of them), port (all together), or none; empty if there are fewer than 32 of the gaps that distinguish them", |v| some(v, |v| Cell::Name(v.id()));
+        gap_qp: Option<u64> = "Gap QP", 9, Span, "Least gap between CNPs about the same QP, in nanoseconds: the 2nd percentile of at least 32", |v| some(v, Cell::Span);
+        gap_addresses: Option<u64> = "Gap addr", 9, Span, "The same between CNPs about different QPs at one address", |v| some(v, Cell::Span);
+        gap_port: Option<u64> = "Gap port", 9, Span, "The same between CNPs to different addresses", |v| some(v, Cell::Span);
+        with_naks: u64 = "With NAK", 8, Count, "CNPs that came within 10 µs of a negative acknowledgement of the same flow", |v| Cell::Count(*v);
+    }
+
+    /// Pauses of a class, or of all traffic, from one sender at one capture point.
+    PauseRecord, "pauses", {
+        interface: Option<Arc<str>> = "Interface", 16, Text, "Interface on which they were captured", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        mac: Arc<str> = "From", 17, Text, "MAC address of the sender: its neighbour on the link is paused", |v| Cell::Text(v);
+        class: Option<u8> = "Class", 5, Number, "Class paused by PFC, 0 to 7; empty for PAUSE (IEEE 802.3x), which pauses all traffic", |v| count(v);
+        frames: u64 = "Frames", 9, Count, "Frames that pause", |v| Cell::Count(*v);
+        quanta: u64 = "Quanta", 12, Count, "Sum of their pause times, in quanta of 512 bit times", |v| Cell::Count(*v);
+        paused: u64 = "Paused", 9, Span, "Time paused, in nanoseconds: until the next frame, or for its pause time at the link's speed (--link-speed)", |v| Cell::Span(*v);
+        share: Option<f64> = "Share", 6, Share, "That time as a fraction of the time captured, 0 to 1", |v| some(v, Cell::Share);
+        episodes: u64 = "Episodes", 8, Count, "Episodes: series of frames of which each renews the pause within twice its pause time", |v| Cell::Count(*v);
+        resumed: u64 = "XON", 8, Count, "Episodes that a pause time of 0 ended", |v| Cell::Count(*v);
+        timed_out: u64 = "Timed out", 9, Count, "Episodes that ended because no frame renewed them", |v| Cell::Count(*v);
+        longest: u64 = "Longest", 9, Span, "Length of the longest episode, in nanoseconds", |v| Cell::Span(*v);
+        storm: bool = "Storm", 5, Name, "Whether an episode lasted 200 ms or longer", |v| Cell::Name(if *v { "yes" } else { "no" });
+        first_seen: u64 = "First", 12, Moment, "First frame, in nanoseconds since the epoch", |v| Cell::Moment(*v);
+        last_seen: u64 = "Last", 12, Moment, "Last frame, in nanoseconds since the epoch", |v| Cell::Moment(*v);
+    }
+
     /// Packets that were not read, although they may be RoCE or carry it, for one reason.
     UnreadRecord, "unread", {
         kind: &'static str = "Why", 14, Name, "roce_unproven: to RoCEv2's port, from a port that RoCEv2 is not sent from, and neither the ICRC nor consecutive PSNs prove RoCEv2; ether_type, gre_protocol: an encapsulation that is not opened; fragment: only complete datagrams are read", |v| Cell::Name(v);
@@ -442,6 +480,8 @@ mod tests {
         sound::<EventRecord>();
         sound::<InterfaceRecord>();
         sound::<UnreadRecord>();
+        sound::<ReceiverRecord>();
+        sound::<PauseRecord>();
         sound::<CounterRecord>();
         sound::<LocalQpRecord>();
     }

@@ -155,6 +155,7 @@ pub fn settings(cli: &Cli, preferences: &Preferences, profile: Profile) -> Setti
         able: prefixes(&preferences.able),
         domain: prefixes(&preferences.domain),
         flow_rate: preferences.flow_rate.unwrap_or(usual.flow_rate),
+        link_speed: (preferences.link_speed).map_or(usual.link_speed, |speed| speed.0),
         hides_names: preferences.privacy == Some(true),
         sampled: cli.input.sampled,
     }

@@ -3,7 +3,7 @@
 use crate::order::Order;
 use crate::record::RowId;
 use crate::record::{CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
-use crate::record::{PointRecord, QpRecord, UnreadRecord};
+use crate::record::{PauseRecord, PointRecord, QpRecord, ReceiverRecord, UnreadRecord};
 use fcn_observe::FlowKey;
 use fcn_wire::Kind;
 use serde::Serialize;
@@ -265,6 +265,10 @@ pub struct Tables {
     pub rules: Vec<(&'static str, u64)>,
     /// Packets not read although they may be RoCE or carry it, by reason, most first.
     pub unread: Vec<UnreadRecord>,
+    /// Receivers of marked data, most marks first.
+    pub receivers: Vec<ReceiverRecord>,
+    /// Pauses by sender and class, longest first.
+    pub pauses: Vec<PauseRecord>,
 }
 
 impl Tables {

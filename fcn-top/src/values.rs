@@ -1,8 +1,10 @@
 //! Value types shared by the command line and the configuration file: sizes, durations, prefixes.
 
+use fcn_link::pacing::Rate;
 use fcn_tool::quantity;
 use fcn_wire::pnc::Prefix;
 use serde::{Deserialize, Deserializer};
+use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -36,8 +38,19 @@ values! {
     Span(Duration), |text| quantity::duration(text);
     /// A count: `1000`, `10k`, `1.5M`.
     Count(u64), |text| quantity::count(text);
+    /// The speed of a link in bit/s: `25Gbps`.
+    Speed(NonZeroU64), speed;
     /// An address prefix, or a single address.
     Net(Prefix), quantity::prefix;
+}
+
+/// Parses the speed of a link.
+fn speed(text: &str) -> Result<NonZeroU64, String> {
+    let bits = match quantity::rate(text)? {
+        Rate::L1Bits(bits) | Rate::L2Bits(bits) => NonZeroU64::new(bits),
+        Rate::Packets(_) => None,
+    };
+    bits.ok_or_else(|| format!("`{text}` is not a speed: write 25Gbps"))
 }
 
 /// Parses the pace of a replay: `real`, or a speed factor.
@@ -86,6 +99,7 @@ mod tests {
             ("10.0.0.0/33".parse::<Net>().unwrap_err(), "10.0.0.0/8"),
             ("x".parse::<Net>().unwrap_err(), "fd00::/16"),
             ("1 day".parse::<Span>().unwrap_err(), "10s"),
+            ("10Mpps".parse::<Speed>().unwrap_err(), "25Gbps"),
             (pace("fast").unwrap_err(), "real"),
             (pace("0").unwrap_err(), "real"),
             (pace("nan").unwrap_err(), "real"),

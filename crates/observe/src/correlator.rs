@@ -17,12 +17,13 @@ use crate::labels::Labels;
 use crate::marks::Marks;
 use crate::obedience::{Obedience, Order, UnattributedNotification, Verdict};
 use crate::origin::{Cnp, Inference, Origins, PathMarks, SeenData};
+use crate::receivers::{FlowMarks, Receivers};
 use crate::resolve::Resolver;
 use crate::resolved::Resolved;
 use crate::sightings::{CapturePoint, Identity, Sighting, Sightings};
 use crate::topic::RowKey;
 use crate::translation::{Attribution, Translations};
-use fcn_wire::{Frame, Kind, Message, Notification, Qp, Rule, Subject};
+use fcn_wire::{Frame, Kind, Message, Notification, Origin, Qp, Rule, Subject};
 use std::net::IpAddr;
 
 /// Time and capture point of a packet.
@@ -98,6 +99,8 @@ pub struct Data {
     pub order: Option<Order>,
     /// True if it is marked CE and its first sighting was not.
     pub new_mark: bool,
+    /// True if its receiver now counts as silent: it answers no mark with a CNP.
+    pub silent: bool,
     /// Broken rule about CE marks next to Fast CNPs.
     pub rule: Option<Rule>,
 }
@@ -115,6 +118,7 @@ pub struct Flow<E> {
     pub class: Option<Class>,
     marks: Marks,
     obedience: Obedience,
+    answers: FlowMarks,
     /// The caller's data.
     pub extra: E,
 }
@@ -329,6 +333,7 @@ pub struct Correlator<E> {
     sightings: Sightings,
     translations: Translations,
     origins: Origins,
+    receivers: Receivers,
 }
 
 impl<E: Default> Correlator<E> {
@@ -344,6 +349,7 @@ impl<E: Default> Correlator<E> {
             sightings: Sightings::default(),
             translations: Translations::new(connections),
             origins: Origins::new(connections),
+            receivers: Receivers::default(),
         }
     }
 
@@ -411,6 +417,7 @@ impl<E: Default> Correlator<E> {
             able,
             order: None,
             new_mark: ce && earlier.is_none_or(|earlier| !earlier.ce),
+            silent: false,
             rule: None,
         };
         if let Some(outer) = &packet.outer {
@@ -431,6 +438,10 @@ impl<E: Default> Correlator<E> {
             flow.class = data.class;
         } else {
             flow.data(&mut data, (capture.watched, several));
+            if data.new_mark && data.order.is_some_and(|order| order != Order::Copied) {
+                data.silent =
+                    (self.receivers).marked(data.sighting.at, data.key.receiver, &mut flow.answers);
+            }
         }
         let kept = keep(flow, &data);
         if begins_answer(bth.opcode()) && !capture.sampled {
@@ -524,6 +535,20 @@ impl<E> Correlator<E> {
         if let Some(flow) = &mut flow {
             findings.rule = flow.notified(capture, context, missed);
         }
+        let notification = notice.notification;
+        let from_receiver = match context.attribution.origin {
+            Origin::Receiver => true,
+            Origin::Unknown => flow.is_none(),
+            _ => false,
+        };
+        if let (Kind::Cnp, Subject::SenderQp(qp)) = (notification.kind, notification.subject)
+            && from_receiver
+            && !is_copy
+        {
+            let about = (notification.notifier, notification.destination, qp);
+            let answers = flow.map(|flow| &mut flow.answers);
+            self.receivers.notified(capture.at, about, answers);
+        }
         findings
     }
 
@@ -536,6 +561,7 @@ impl<E> Correlator<E> {
             // The data that a sample acknowledges is mostly not among the samples.
             Message::Roce(bth, _) if acknowledges(bth.opcode()) && !capture.sampled => {
                 (self.origins).acknowledged(capture.at, capture.point, frame, &bth);
+                self.receivers.heard(ip.source);
                 let earlier = self.first_sighting(capture, frame, hosts);
                 // Late copies look like acknowledgements of another connection.
                 if earlier.is_none() {
@@ -664,6 +690,12 @@ impl<E> Correlator<E> {
     #[must_use]
     pub const fn origins(&self) -> &Origins {
         &self.origins
+    }
+
+    /// Returns the receivers.
+    #[must_use]
+    pub const fn receivers(&self) -> &Receivers {
+        &self.receivers
     }
 
     /// Returns the packets captured at several capture points.

@@ -15,9 +15,9 @@ use std::net::IpAddr;
 
 /// Interval between expected CNPs of a flow, in ns \[choice\]: the usual one of DCQCN.
 pub const INTERVAL: u64 = 50_000;
-/// Number of marks without a CNP after which a receiver is silent \[choice\]: the capture may miss
-/// a few CNPs.
-pub const SILENT: u64 = 32;
+/// Number of marks, and of expected CNPs, without any CNP after which a receiver is silent
+/// \[choice\].
+const SILENT: (u64, u64) = (32, 8);
 /// Maximum number of receivers that are remembered.
 const KEPT: usize = 1024;
 /// Maximum number of pairs of addresses, and of QPs.
@@ -58,7 +58,10 @@ pub struct FlowMarks {
     unanswered: u64,
     /// Time from which the next CNP is expected.
     next: u64,
-    /// Time of the last CNP and of the last negative acknowledgement; 0 for none.
+    /// Time of the last CNP; 0 for none.
+    answered: u64,
+    /// Time of the last CNP and of the last negative acknowledgement, until one accompanies the
+    /// other; 0 for none.
     notified: u64,
     refused: u64,
 }
@@ -76,7 +79,8 @@ pub struct Receiver {
     pub answers: u64,
     /// CNPs with a negative acknowledgement of the same flow within 10 µs (`TOGETHER`).
     pub with_naks: u64,
-    /// Time from a flow's first unanswered mark to the CNP.
+    /// Time from a mark to its CNP, if the mark came an interval or more after the flow's previous
+    /// CNP: earlier marks wait for the interval.
     pub delays: Gaps,
     /// True if any packet from it was captured: CNPs would have been captured as well.
     pub is_captured: bool,
@@ -85,6 +89,8 @@ pub struct Receiver {
     gaps: [(u32, Gaps); 3],
     /// The last CNP, and its destination.
     last: Option<(u64, IpAddr)>,
+    /// True after it has been reported to be silent.
+    is_reported: bool,
 }
 
 /// Least gaps between CNPs in ns, as far as there are enough.
@@ -140,7 +146,8 @@ impl Receiver {
     /// were captured.
     #[must_use]
     pub const fn is_silent(&self) -> bool {
-        self.cnps == 0 && self.marked >= SILENT && self.expected > 1 && self.is_captured
+        let (marked, expected) = SILENT;
+        self.cnps == 0 && self.marked >= marked && self.expected >= expected && self.is_captured
     }
 
     /// Returns the share of the expected CNPs that it sent, 0 to 1; `None` if none was expected.
@@ -183,8 +190,9 @@ impl Default for Receivers {
 }
 
 impl Receivers {
-    /// Processes a data packet to `receiver`, marked CE.
-    pub fn marked(&mut self, at: u64, receiver: IpAddr, flow: &mut FlowMarks) {
+    /// Processes a data packet to `receiver`, marked CE. Returns true if the receiver is
+    /// [silent](Receiver::is_silent) from now on.
+    pub fn marked(&mut self, at: u64, receiver: IpAddr, flow: &mut FlowMarks) -> bool {
         let unheard = &mut self.unheard;
         let entry = (self.receivers).get_or_insert_with(receiver, at, || {
             *unheard += 1;
@@ -198,6 +206,8 @@ impl Receivers {
             entry.expected += 1;
             flow.next = at.saturating_add(INTERVAL);
         }
+        let is_silent = entry.is_silent();
+        is_silent && !core::mem::replace(&mut entry.is_reported, is_silent)
     }
 
     /// Processes a negative acknowledgement from `receiver` for a flow.
@@ -276,9 +286,12 @@ impl Receivers {
         }
         if let Some(flow) = flow {
             let marked = core::mem::take(&mut flow.unanswered);
+            let last = core::mem::replace(&mut flow.answered, at.max(1));
             if marked > 0 {
                 entry.answers += 1;
-                entry.delays.add(gap(marked));
+                if last == 0 || marked >= last.saturating_add(INTERVAL) {
+                    entry.delays.add(gap(marked));
+                }
             }
             flow.notified = at.max(1);
             self.accompanied(at, receiver, flow);
@@ -330,16 +343,18 @@ mod tests {
     #[test]
     fn a_receiver_is_silent_only_if_others_of_its_packets_are_captured() {
         let (mut receivers, mut flow) = (Receivers::default(), FlowMarks::default());
-        for number in 0..SILENT {
-            receivers.marked(1 + number * 10_000, RECEIVER, &mut flow);
+        let mut mark = |receivers: &mut Receivers, at| receivers.marked(at, RECEIVER, &mut flow);
+        for number in 0..100 {
+            assert!(!mark(&mut receivers, 1 + number * 20_000));
         }
-        assert!(!only(&receivers).is_silent());
         receivers.heard(sender(1));
-        assert!(!only(&receivers).is_silent());
+        assert!(!mark(&mut receivers, 3_000_000));
         receivers.heard(RECEIVER);
+        assert!(mark(&mut receivers, 3_000_001));
+        assert!(!mark(&mut receivers, 3_000_002), "once");
         assert!(only(&receivers).is_silent());
         let about = (RECEIVER, sender(1), Qp::truncate(5));
-        receivers.notified(1_000_000, about, Some(&mut flow));
+        receivers.notified(4_000_000, about, Some(&mut flow));
         assert!(!only(&receivers).is_silent());
     }
 
@@ -423,7 +438,7 @@ mod tests {
             let (mut receivers, mut flow) = (Receivers::default(), FlowMarks::default());
             for (kind, at, host) in packets {
                 match kind {
-                    0 => receivers.marked(at, RECEIVER, &mut flow),
+                    0 => drop(receivers.marked(at, RECEIVER, &mut flow)),
                     1 => receivers.refused(at, RECEIVER, &mut flow),
                     2 => receivers.heard(sender(host)),
                     _ => receivers.notified(at, (RECEIVER, sender(host), Qp::truncate(5)), Some(&mut flow)),

@@ -608,8 +608,10 @@ fn a_global_pause_is_not_pfc() {
             },
         ])
     };
-    assert!(read(&pause([0, 1])).is_global_pause());
-    assert!(!read(&pause([1, 1])).is_global_pause());
+    let (all, classes) = (pause([0, 1]), pause([1, 1]));
+    assert_eq!(read(&all).global_pause(), Some(0xFFFF));
+    assert_eq!(read(&classes).global_pause(), None);
+    assert_eq!(read(&all).mac_control_source(), Some([2, 0, 0, 0, 0, 1]));
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod mirror_clocks;
 mod notifiers;
 mod observe;
 mod paths;
+mod pauses;
 mod reporter;
 mod row;
 mod rows;
@@ -43,6 +44,7 @@ use crate::tables::{
 };
 use course::RunSeries;
 use events::Log;
+use fcn_observe::pauses::PauseTable;
 use fcn_observe::{Class, Correlator, FlowKey, Routing, RowKey};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::{Findings, Kind, Rule, Severity};
@@ -108,12 +110,14 @@ pub struct Monitor {
     of_samples: Vec<Observed>,
     sequences: Sequences,
     unread: UnreadPackets,
+    pauses: PauseTable,
 }
 
 impl Monitor {
     /// Creates a monitor without packets.
     pub fn new(settings: Settings) -> Self {
         let limits = settings.limits;
+        let pauses = PauseTable::new(settings.link_speed);
         Self {
             settings,
             now: 0,
@@ -141,6 +145,7 @@ impl Monitor {
             of_samples: Vec::new(),
             sequences: Sequences::default(),
             unread: UnreadPackets::default(),
+            pauses,
         }
     }
 
@@ -492,7 +497,20 @@ impl Monitor {
             data_rate: self.data_rate(),
             ce_1s: self.ce_1s(),
             unread: self.unread.records(),
+            receivers: pauses::receivers(self.correlator.receivers()),
+            pauses: pauses::pauses(
+                &self.pauses,
+                self.elapsed(),
+                self.settings.hides_names,
+                |place| self.interfaces.name(place),
+            ),
         }
+    }
+
+    /// Returns the time of the latest packet, and that since the first one, in ns.
+    fn elapsed(&self) -> (u64, u64) {
+        let span = self.started.map_or(0, |started| self.now - started);
+        (self.now, span)
     }
 
     /// Returns a mark between notifications, for [`tables_since`](Self::tables_since).

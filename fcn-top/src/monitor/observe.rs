@@ -13,6 +13,7 @@ use crate::tables::{FlowStep, TrafficStep};
 use fcn_observe::RowKey;
 use fcn_observe::correlator::{Capture, NotificationPacket};
 use fcn_observe::malformed::Malformed;
+use fcn_observe::pauses::{Pauser, Scope};
 use fcn_observe::rules::{Duties, crosses};
 use fcn_observe::sightings::{CapturePoint, hides_interface};
 use fcn_observe::{Class, DataPacket, FlowKey, access};
@@ -155,7 +156,10 @@ impl Monitor {
                 self.unread.count(why);
                 self.totals.unread += 1;
             }
-            self.totals.global_pauses += u64::from(frame.is_global_pause());
+            if let Some(quanta) = frame.global_pause() {
+                self.totals.global_pauses += 1;
+                self.paused(packet, frame, Scope::Link, quanta);
+            }
             match malformed {
                 Some(broken) => self.malformed(packet, frame, broken, &mut findings),
                 None => self.other(packet, frame, one_in.is_some()),
@@ -504,6 +508,10 @@ impl Monitor {
         let Some((shown, effect)) = shown else {
             return Observed::default();
         };
+        if shown.silent {
+            let about = self.about(packet, frame);
+            self.reporter.silent(&about);
+        }
         let is_copy = shown.earlier.is_some();
         self.recognised(&capture, is_copy);
         if hides_interface(packet.link) && !capture.has_several_points {
@@ -619,6 +627,9 @@ impl Monitor {
             Message::Pfc(pfc) => {
                 let pauses = self.interfaces.pause(packet.interface, &pfc);
                 self.totals.pfc += u64::from(pauses);
+                for (class, quanta) in pfc.enabled() {
+                    self.paused(packet, frame, Scope::Class(class as u8), quanta);
+                }
             }
             Message::Cnm(_) => self.totals.cnms += 1,
             Message::Other if quotes_fast_cnp(frame) => {
@@ -630,6 +641,23 @@ impl Monitor {
                 self.reporter.unaware(&about);
             }
             _ => {}
+        }
+    }
+
+    /// Processes a pause of `scope`.
+    #[cold]
+    fn paused(&mut self, packet: &Packet<'_>, frame: &Frame<'_>, scope: Scope, quanta: u16) {
+        let Some(mac) = frame.mac_control_source() else {
+            return;
+        };
+        let pauser = Pauser {
+            point: packet.interface,
+            mac,
+            scope,
+        };
+        if let Some(finding) = self.pauses.frame(packet.at, pauser, quanta) {
+            let about = self.about(packet, frame);
+            self.reporter.pause(&about, finding);
         }
     }
 

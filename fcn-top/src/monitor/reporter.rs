@@ -6,6 +6,7 @@ use super::events::Log;
 use crate::packet::Packet;
 use crate::record::EventRecord;
 use crate::text::span;
+use fcn_observe::pauses::PauseFinding;
 use fcn_wire::{End, Finding, Findings, Frame, Rule, Severity};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -65,6 +66,12 @@ pub const SAMPLES_LOST: &str = "capture.samples.lost";
 pub const STAMPS_FAR: &str = "capture.stamps.far";
 /// Identifier of a packet whose time stamp is out of range.
 pub const STAMPS_RANGE: &str = "capture.stamps.range";
+/// Identifier of the warning that a pause lasts very long.
+pub const PAUSE_STORM: &str = "pause.storm";
+/// Identifier of the warning that two senders pause each other.
+pub const PAUSE_MUTUAL: &str = "pause.mutual";
+/// Identifier of the warning that a receiver sends no CNP.
+pub const SILENT: &str = "receiver.silent";
 /// Identifier of the note that a sender does not support the Fast CNP option.
 pub const UNAWARE: &str = "fastcnp.sender.unaware";
 
@@ -224,6 +231,29 @@ impl Reporter {
             interface,
             ..EventRecord::of_capture(at, Severity::Warning, STAMPS_RANGE, text)
         });
+    }
+
+    /// Reports a storm of pauses, or two senders that pause each other.
+    pub fn pause(&mut self, context: &PacketContext<'_>, finding: PauseFinding) {
+        let (what, text) = match finding {
+            PauseFinding::Storm => (
+                PAUSE_STORM,
+                "Pauses have been renewed for 200 ms without a resumption: a storm, which PFC watchdogs of switches stop",
+            ),
+            PauseFinding::Mutual { .. } => (
+                PAUSE_MUTUAL,
+                "Two senders pause the same traffic at once: if they are the two ends of a link, neither can send",
+            ),
+        };
+        let section = "IEEE 802.1Q clause 36.1, IEEE 802.3 annex 31B";
+        self.report(context.event(Severity::Warning, what, text.into(), section));
+    }
+
+    /// Reports that a receiver answers no CE mark.
+    pub fn silent(&mut self, context: &PacketContext<'_>) {
+        let text = "The receiver answers no CE mark: at least 32 packets to it were marked, 8 CNPs were expected, and none came, although other packets from it were captured";
+        let section = "DCQCN section 3.1";
+        self.report(context.event(Severity::Warning, SILENT, text.into(), section));
     }
 
     /// Reports that a sender has answered a Fast CNP with an ICMPv6 Parameter Problem.

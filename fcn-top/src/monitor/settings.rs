@@ -6,6 +6,10 @@ use fcn_observe::rules::FLOW_RATE;
 use fcn_wire::Profile;
 use fcn_wire::pnc::Prefix;
 use std::net::IpAddr;
+use std::num::NonZeroU64;
+
+/// Usual speed of a link, in bit/s \[choice\].
+const LINK_SPEED: NonZeroU64 = NonZeroU64::new(100_000_000_000).unwrap();
 
 /// Decoding options, and limits on what the monitor keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub struct Settings {
     /// (the same sections ask for a limit and leave its value open), counted by
     /// [`NotifierRate`](fcn_observe::rules::NotifierRate); 0 for no check.
     pub flow_rate: u32,
+    /// Speed of the links in bit/s, for how long pauses last.
+    pub link_speed: NonZeroU64,
     /// Sampling interval, one packet in this many, if the captured packets are samples; sFlow
     /// samples carry their own.
     pub sampled: Option<OneIn>,
@@ -94,6 +100,7 @@ impl Default for Settings {
             able: Vec::new(),
             domain: Vec::new(),
             flow_rate: FLOW_RATE,
+            link_speed: LINK_SPEED,
             sampled: None,
         }
     }

@@ -14,6 +14,7 @@ use fcn_wire::erspan::{Direction, Erspan, Erspan2, Erspan3, Granularity};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::icrc::{Policy, Reading};
 use fcn_wire::ioam::{IoamOption, OptType};
+use fcn_wire::pfc::PfcRepr;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::sflow::{DatagramRepr, FlowSample, Port, RawRepr, Source};
 use fcn_wire::wan_fcn::WanFcnRepr;
@@ -1882,4 +1883,74 @@ fn both_versions_of_roce_between_two_hosts_are_reported_once() {
     see(&mut monitor, [1, 2], 0x8808, &pause);
     let totals = monitor.totals();
     assert_eq!((totals.global_pauses, totals.pfc, totals.unread), (1, 0, 0));
+}
+
+#[test]
+fn a_storm_of_pauses_is_reported_once() {
+    let mut monitor = Monitor::new(Settings::default());
+    let to = [0x01, 0x80, 0xC2, 0, 0, 1];
+    let pause = PfcRepr::for_class(3, u16::MAX).unwrap().to_bytes();
+    let from = [2, 0, 0, 0, 0, 0x77];
+    let bytes = [&to[..], &from, &[0x88, 0x08], &pause, &[0; 26]].concat();
+    for number in 1..=1_000 {
+        monitor.observe(&Packet {
+            at: START + number * 300_000,
+            bytes: &bytes,
+            wire_len: bytes.len(),
+            link: LinkType::Ethernet,
+            interface: 0,
+            number,
+        });
+    }
+    let tables = monitor.tables(Wanted::ALL);
+    let [record] = tables.pauses.as_slice() else {
+        panic!("{:?}", tables.pauses);
+    };
+    assert_eq!((&*record.mac, record.class), ("02:00:00:00:00:77", Some(3)));
+    assert_eq!(
+        (record.frames, record.episodes, record.storm),
+        (1_000, 1, true)
+    );
+    assert_eq!((record.paused, record.share), (999 * 300_000, Some(1.0)));
+    let storms = tables
+        .events
+        .iter()
+        .filter(|event| event.what == "pause.storm");
+    assert_eq!(storms.map(|event| event.times).sum::<u64>(), 1);
+}
+
+#[test]
+fn a_receiver_that_answers_no_mark_is_reported_once() {
+    let mut monitor = Monitor::new(Settings::default());
+    for number in 0..100 {
+        see(
+            &mut monitor,
+            START + u64::from(number) * 60_000,
+            0,
+            &data(number, true),
+        );
+    }
+    let silent = |monitor: &Monitor| {
+        let tables = monitor.tables(Wanted::ALL);
+        let events = tables
+            .events
+            .iter()
+            .filter(|event| event.what == "receiver.silent");
+        (tables.receivers[0].silent, events.count())
+    };
+    assert_eq!(
+        silent(&monitor),
+        (false, 0),
+        "only one direction was captured"
+    );
+    let at = START + 100 * 60_000;
+    let bth = BthRepr::new(Opcode::RC_ACKNOWLEDGE, Qp::truncate(0x77), 99);
+    let ack = [UDP, Part::Bth(bth), Part::Bytes(&[0; 4])];
+    see(&mut monitor, at, 0, &frame(RECEIVER, &ack, GOOD));
+    see(&mut monitor, at + 1, 0, &data(101, true));
+    see(&mut monitor, at + 2, 0, &data(102, true));
+    assert_eq!(silent(&monitor), (true, 1));
+    let tables = monitor.tables(Wanted::ALL);
+    let receiver = &tables.receivers[0];
+    assert_eq!((receiver.marked, receiver.expected), (102, 101));
 }

@@ -4,7 +4,7 @@
 use super::Selection;
 use crate::record::RowId;
 use crate::record::{Cell, CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
-use crate::record::{PointRecord, QpRecord, Record, UnreadRecord};
+use crate::record::{PauseRecord, PointRecord, QpRecord, ReceiverRecord, Record, UnreadRecord};
 use crate::tables::{Dropped, Nics, Tables};
 use crate::text::Formatter;
 use fcn_wire::{Kind, Severity};
@@ -81,6 +81,8 @@ pub struct Snapshot<'t> {
     local_qps: Lines<'t, LocalQpRecord>,
     matched: usize,
     notifiers: Lines<'t, PointRecord>,
+    pauses: Lines<'t, PauseRecord>,
+    receivers: Lines<'t, ReceiverRecord>,
     rows: Lines<'t, QpRecord>,
     rules: BTreeMap<&'static str, u64>,
     schema: &'static str,
@@ -125,6 +127,8 @@ pub fn snapshot<'t>(
         schema: SNAPSHOT,
         started: tables.started,
         totals: totals(tables),
+        receivers: Lines::new(&tables.receivers, formatter),
+        pauses: Lines::new(&tables.pauses, formatter),
         unread: Lines::new(&tables.unread, formatter),
         version: VERSION,
     }

@@ -4,7 +4,8 @@ use super::part::Part;
 use super::{Selection, bare_table};
 use crate::record::column_named;
 use crate::record::{
-    Cell, Column, CounterRecord, EvidenceCell, INDIRECT, PointRecord, QpRecord, Record, Resolved,
+    Cell, Column, CounterRecord, EvidenceCell, INDIRECT, PointRecord, QpRecord, ReceiverRecord,
+    Record, Resolved,
 };
 use crate::tables::{Nics, Tables, Totals};
 use crate::text::{self, Formatter, share};
@@ -61,6 +62,8 @@ pub fn report(
     if !tables.points.is_empty() {
         notifiers(&mut out, tables, selection, formatter);
     }
+    receivers(&mut out, tables, formatter);
+    pauses(&mut out, tables, formatter);
     hops(&mut out, tables, formatter);
     findings(&mut out, tables, formatter);
     let pfc = if tables.totals.pfc > 0 {
@@ -427,6 +430,31 @@ fn notifiers(out: &mut String, tables: &Tables, selection: &Selection, formatter
         "flows" => text::flows_unclear(point),
         _ => None,
     });
+}
+
+fn receivers(out: &mut String, tables: &Tables, formatter: &Formatter) {
+    let any = |is: fn(&ReceiverRecord) -> bool, column| match tables.receivers.iter().any(is) {
+        true => column,
+        false => "",
+    };
+    let columns = format!(
+        "receiver marked expected cnps answered {} delay_p50 delay_p99 {} gap_qp {} {} {}",
+        any(|one| one.silent, "silent"),
+        any(|one| one.paced_by.is_some(), "paced_by"),
+        any(|one| one.gap_addresses.is_some(), "gap_addresses"),
+        any(|one| one.gap_port.is_some(), "gap_port"),
+        any(|one| one.with_naks > 0, "with_naks"),
+    );
+    section(out, "Receivers", &tables.receivers, &columns, formatter);
+}
+
+fn pauses(out: &mut String, tables: &Tables, formatter: &Formatter) {
+    let several = tables.interfaces.len() > 1;
+    let columns = format!(
+        "{} mac class frames paused share episodes resumed timed_out longest storm",
+        if several { "interface" } else { "" },
+    );
+    section(out, "Pauses", &tables.pauses, &columns, formatter);
 }
 
 fn hops(out: &mut String, tables: &Tables, formatter: &Formatter) {

@@ -101,6 +101,8 @@ mod tests {
         written(&tables.events);
         written(&tables.interfaces);
         written(&tables.unread);
+        written(&tables.receivers);
+        written(&tables.pauses);
         written(&tables.nics.counters);
         written(&tables.nics.local_qps);
     }

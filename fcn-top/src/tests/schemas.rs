@@ -8,8 +8,8 @@ use crate::output::json::{AUDIT, COUNTERS, INTERVAL, SNAPSHOT, VERSION};
 use crate::output::metrics::FAMILIES;
 use crate::output::{Selection, csv, json};
 use crate::record::{
-    CounterRecord, EventRecord, Holds, HopRecord, InterfaceRecord, LocalQpRecord, PointRecord,
-    QpRecord, Record, UnreadRecord,
+    CounterRecord, EventRecord, Holds, HopRecord, InterfaceRecord, LocalQpRecord, PauseRecord,
+    PointRecord, QpRecord, ReceiverRecord, Record, UnreadRecord,
 };
 use crate::text::Formatter;
 use serde_json::{Map, Value, json};
@@ -77,6 +77,8 @@ fn described() -> String {
     table::<HopRecord>(&mut text, "hops");
     table::<EventRecord>(&mut text, "events");
     table::<InterfaceRecord>(&mut text, "interfaces");
+    table::<ReceiverRecord>(&mut text, "receivers");
+    table::<PauseRecord>(&mut text, "pauses");
     table::<UnreadRecord>(&mut text, "unread");
     table::<CounterRecord>(&mut text, "counters");
     text += "| `quantity` | |\n|---|---|\n";
@@ -208,6 +210,8 @@ fn the_schema_matches_the_output() {
         "hops": lines::<HopRecord>(),
         "events": lines::<EventRecord>(),
         "interfaces": lines::<InterfaceRecord>(),
+        "receivers": lines::<ReceiverRecord>(),
+        "pauses": lines::<PauseRecord>(),
         "unread": lines::<UnreadRecord>(),
         "counters": lines::<CounterRecord>(),
         "local_qps": lines::<LocalQpRecord>(),

@@ -122,6 +122,8 @@ impl History {
             interfaces: live.interfaces.iter().take(KEPT_LINES).cloned().collect(),
             nics: Arc::clone(&live.nics),
             unread: live.unread.clone(),
+            receivers: live.receivers.iter().take(KEPT_LINES).cloned().collect(),
+            pauses: live.pauses.iter().take(KEPT_LINES).cloned().collect(),
             totals: live.totals,
             rate_1s: live.rate_1s,
             data_rate: live.data_rate,

@@ -66,6 +66,8 @@ pub fn incast(second: u64) -> Tables {
             ("cnp.psn.nonzero", 3),
         ],
         unread: vec![],
+        receivers: vec![],
+        pauses: vec![],
     }
 }
 

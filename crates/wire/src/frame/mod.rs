@@ -576,11 +576,25 @@ impl<'a> Frame<'a> {
             && !self.spans.iter().any(|span| span.layer == Layer::Lrh)
     }
 
-    /// Returns true for a PAUSE frame (IEEE 802.3 annex 31B), which stops all traffic classes.
+    /// Returns the pause time in quanta of 512 bit times of a PAUSE frame (IEEE 802.3 annex 31B),
+    /// which stops all traffic classes; 0 lets them resume.
     #[must_use]
-    pub fn is_global_pause(&self) -> bool {
-        matches!(&self.upper, Upper::MacControl(_, bytes, _)
-            if bytes.starts_with(&OPCODE_PAUSE.to_be_bytes()))
+    pub fn global_pause(&self) -> Option<u16> {
+        let Upper::MacControl(_, bytes, _) = &self.upper else {
+            return None;
+        };
+        let [opcode @ .., high, low] = bytes.first_chunk::<4>()?;
+        (*opcode == OPCODE_PAUSE.to_be_bytes()).then(|| u16::from_be_bytes([*high, *low]))
+    }
+
+    /// Returns the source address of a MAC control frame, which is PAUSE or PFC.
+    #[must_use]
+    pub fn mac_control_source(&self) -> Option<[u8; 6]> {
+        let Upper::MacControl(at, ..) = &self.upper else {
+            return None;
+        };
+        let addresses = self.bytes.get(..at.checked_sub(2)?)?;
+        addresses.last_chunk().copied()
     }
 
     /// Returns the frame's congestion signalling tag, the innermost if several.
