@@ -11,7 +11,10 @@
 
 use crate::bounded::Bounded;
 use crate::class::{Class, ClassRelation, Classes};
-use crate::data::{DataPacket, Ecn, FlowKey, Sequence, acknowledges, begins_answer, ends_message};
+use crate::data::{
+    DataPacket, Ecn, FlowKey, Sequence, acknowledges, answers_read, begins_answer, ends_message,
+};
+use crate::exchange::{Exchange, Incident, Reply, Sent};
 use crate::flow_table::{FlowTable, Sequenced};
 use crate::labels::Labels;
 use crate::marks::Marks;
@@ -22,7 +25,8 @@ use crate::resolved::Resolved;
 use crate::sightings::{CapturePoint, Identity, Sighting, Sightings};
 use crate::topic::RowKey;
 use crate::translation::{Attribution, Translations};
-use fcn_wire::{Frame, Kind, Message, Notification, Qp, Rule, Subject};
+use fcn_wire::bth::AckKind;
+use fcn_wire::{Frame, Kind, Message, Notification, Opcode, Qp, Rule, Subject};
 use std::net::IpAddr;
 
 /// Time and capture point of a packet.
@@ -100,6 +104,8 @@ pub struct Data {
     pub new_mark: bool,
     /// Broken rule about CE marks next to Fast CNPs.
     pub rule: Option<Rule>,
+    /// Something else wrong with its flow.
+    pub incident: Option<Incident>,
 }
 
 /// Flow of data. `E` is the caller's data about it.
@@ -115,6 +121,8 @@ pub struct Flow<E> {
     pub class: Option<Class>,
     marks: Marks,
     obedience: Obedience,
+    /// Acknowledgements, retransmissions and silences.
+    pub exchange: Exchange,
     /// The caller's data.
     pub extra: E,
 }
@@ -154,6 +162,13 @@ impl<E> Flow<E> {
                 }
             }
             data.order = Some(order);
+            data.incident = self.exchange.data(&Sent {
+                at,
+                sequence: data.sequence,
+                order,
+                asks_for_ack: data.asks_for_ack,
+                ecn: data.class.map(Class::ecn),
+            });
         }
         let sighting = Sighting {
             at: self.latest,
@@ -188,6 +203,23 @@ impl<E> Flow<E> {
                     .notified(at, capture.point, capture.has_several_points)
             })
             .flatten()
+    }
+
+    /// Returns true if notifications about it were captured.
+    #[must_use]
+    pub const fn is_notified(&self) -> bool {
+        self.obedience.is_notified()
+    }
+
+    /// Returns a packet with that PSN and meaning as a reply to the flow's data.
+    const fn reply(&self, capture: &Capture, reply: (u32, AckKind), is_copy: bool) -> Reply {
+        Reply {
+            at: capture.at,
+            psn: reply.0,
+            kind: reply.1,
+            is_copy,
+            beside_data: self.obedience.is_captured_at(capture.point),
+        }
     }
 
     fn seen(&self, is_whole: bool) -> SeenData {
@@ -412,6 +444,7 @@ impl<E: Default> Correlator<E> {
             order: None,
             new_mark: ce && earlier.is_none_or(|earlier| !earlier.ce),
             rule: None,
+            incident: None,
         };
         if let Some(outer) = &packet.outer {
             let labelled = Labelled {
@@ -433,10 +466,19 @@ impl<E: Default> Correlator<E> {
             flow.data(&mut data, (capture.watched, several));
         }
         let kept = keep(flow, &data);
-        if begins_answer(bth.opcode()) && !capture.sampled {
-            let to = (packet.source, packet.destination, packet.dest_qp);
-            let psn = (capture.at, bth.psn());
-            (self.resolver).acknowledged(to, packet.source_port, psn, &self.flows);
+        if !capture.sampled && answers_read(bth.opcode()) {
+            if begins_answer(bth.opcode()) {
+                let to = (packet.source, packet.destination, packet.dest_qp);
+                let psn = (capture.at, bth.psn());
+                (self.resolver).acknowledged(to, packet.source_port, psn, &self.flows);
+            }
+            if bth.opcode().0 & 0x1F != Opcode::RC_READ_RESPONSE_MIDDLE.0 {
+                let request = self.resolver.flow_of(packet.destination, packet.dest_qp);
+                if let Some(flow) = request.and_then(|key| self.flows.get_mut(&key)) {
+                    let reply = flow.reply(capture, (bth.psn(), AckKind::Ack), earlier.is_some());
+                    flow.exchange.answered(&reply);
+                }
+            }
         }
         Some((data, kept))
     }
@@ -534,7 +576,7 @@ impl<E> Correlator<E> {
         let hosts = (ip.source, ip.destination);
         match frame.message() {
             // The data that a sample acknowledges is mostly not among the samples.
-            Message::Roce(bth, _) if acknowledges(bth.opcode()) && !capture.sampled => {
+            Message::Roce(bth, roce) if acknowledges(bth.opcode()) && !capture.sampled => {
                 (self.origins).acknowledged(capture.at, capture.point, frame, &bth);
                 let earlier = self.first_sighting(capture, frame, hosts);
                 // Late copies look like acknowledgements of another connection.
@@ -547,6 +589,10 @@ impl<E> Correlator<E> {
                 let flow = self.resolver.flow_of(ip.destination, bth.dest_qp());
                 if let Some(flow) = flow.and_then(|key| self.flows.get_mut(&key)) {
                     (flow.obedience).acknowledged(capture.at, bth.psn(), capture.point);
+                    if let Some(kind) = roce.and_then(|roce| roce.aeth()?.kind()) {
+                        let reply = flow.reply(capture, (bth.psn(), kind), earlier.is_some());
+                        (flow.exchange).acknowledged(&reply, Class::from_frame(frame));
+                    }
                 }
                 earlier
             }
