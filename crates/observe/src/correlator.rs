@@ -14,7 +14,7 @@ use crate::class::{Class, ClassRelation, Classes};
 use crate::data::{
     DataPacket, Ecn, FlowKey, Sequence, acknowledges, answers_read, begins_answer, ends_message,
 };
-use crate::exchange::{Exchange, Incident, Reply, Sent};
+use crate::exchange::{Acks, Exchange, Incident, Reply, Sent};
 use crate::flow_table::{FlowTable, Sequenced};
 use crate::labels::Labels;
 use crate::marks::Marks;
@@ -28,6 +28,9 @@ use crate::translation::{Attribution, Translations};
 use fcn_wire::bth::AckKind;
 use fcn_wire::{Frame, Kind, Message, Notification, Opcode, Qp, Rule, Subject};
 use std::net::IpAddr;
+
+/// Maximum number of QPs whose acknowledgements are counted before their flow is known.
+const EARLY_ACKS: usize = 4096;
 
 /// Time and capture point of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -355,6 +358,8 @@ pub enum Outcome {
 pub struct Correlator<E> {
     /// Topics of the notifications processed by `ingest`.
     topics: Bounded<RowKey, Topic>,
+    /// Acknowledgements from a host to a QP of another that is not known to send a flow.
+    early_acks: Bounded<(IpAddr, IpAddr, Qp), Acks>,
     flows: FlowTable<Flow<E>>,
     resolver: Resolver,
     labels: Labels<Labelled>,
@@ -370,6 +375,7 @@ impl<E: Default> Correlator<E> {
     pub fn new(flows: usize, connections: usize) -> Self {
         Self {
             topics: Bounded::new(flows),
+            early_acks: Bounded::new(EARLY_ACKS.min(flows)),
             flows: FlowTable::new(flows.max(1)),
             resolver: Resolver::new(connections.max(1)),
             labels: Labels::new(connections),
@@ -586,13 +592,24 @@ impl<E> Correlator<E> {
                     let psn = (capture.at, bth.psn());
                     (self.resolver).acknowledged(to, port, psn, &self.flows);
                 }
+                let kind = roce.and_then(|roce| roce.aeth()?.kind());
+                let to = (ip.source, ip.destination, bth.dest_qp());
                 let flow = self.resolver.flow_of(ip.destination, bth.dest_qp());
                 if let Some(flow) = flow.and_then(|key| self.flows.get_mut(&key)) {
                     (flow.obedience).acknowledged(capture.at, bth.psn(), capture.point);
-                    if let Some(kind) = roce.and_then(|roce| roce.aeth()?.kind()) {
+                    if flow.exchange.lacks_acks()
+                        && let Some(acks) = self.early_acks.get_mut(&to)
+                    {
+                        flow.exchange.adopt(std::mem::take(acks));
+                    }
+                    if let Some(kind) = kind {
                         let reply = flow.reply(capture, (bth.psn(), kind), earlier.is_some());
                         (flow.exchange).acknowledged(&reply, Class::from_frame(frame));
                     }
+                } else if let Some(kind) = kind.filter(|_| earlier.is_none()) {
+                    (self.early_acks)
+                        .get_or_insert_with(to, capture.at, Acks::default)
+                        .add(kind);
                 }
                 earlier
             }

@@ -124,6 +124,25 @@ struct Timed {
     psn: u32,
 }
 
+/// Numbers of acknowledgements by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Acks([u32; AckKind::ALL.len()]);
+
+impl Acks {
+    /// Counts one.
+    pub fn add(&mut self, kind: AckKind) {
+        if let Some(count) = self.0.get_mut(kind as usize) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// Returns the number of that kind.
+    #[must_use]
+    pub fn of(&self, kind: AckKind) -> u32 {
+        self.0.get(kind as usize).copied().unwrap_or(0)
+    }
+}
+
 /// Exchange of data and acknowledgements of one flow. Times are nanoseconds of any clock.
 #[derive(Clone, Debug, Default)]
 pub struct Exchange {
@@ -135,7 +154,7 @@ pub struct Exchange {
     answered: Option<u32>,
     /// Shortest and latest time from a data packet to its acknowledgement, in ns.
     round_trip: Option<(u64, u64)>,
-    acks: [u32; AckKind::ALL.len()],
+    acks: Acks,
     silences: [Silences; Cause::ALL.len()],
     /// Data packets retransmitted.
     pub resent: u32,
@@ -292,9 +311,7 @@ impl Exchange {
     /// Processes an acknowledgement of `class`.
     pub fn acknowledged(&mut self, reply: &Reply, class: Option<Class>) {
         if !reply.is_copy {
-            if let Some(count) = self.acks.get_mut(reply.kind as usize) {
-                *count = count.saturating_add(1);
-            }
+            self.acks.add(reply.kind);
             self.ack_class = class;
         }
         self.answered(reply);
@@ -363,7 +380,18 @@ impl Exchange {
     /// Returns the number of acknowledgements of that kind.
     #[must_use]
     pub fn acks(&self, kind: AckKind) -> u32 {
-        self.acks.get(kind as usize).copied().unwrap_or(0)
+        self.acks.of(kind)
+    }
+
+    /// Returns true before the first acknowledgement: earlier ones may have been counted elsewhere.
+    #[must_use]
+    pub fn lacks_acks(&self) -> bool {
+        self.acks == Acks::default()
+    }
+
+    /// Adopts the acknowledgements captured before the sender's QP was known.
+    pub const fn adopt(&mut self, earlier: Acks) {
+        self.acks = earlier;
     }
 
     /// Returns the class of the last acknowledgement, if there was one.

@@ -148,6 +148,7 @@ impl<'a> App<'a> {
         Wanted {
             qps: all || rows,
             first: few.then_some((qps.order, KEPT_ROWS)),
+            flows: false,
             points: all || self.tab == Tab::Notifiers,
             hops: all || self.tab == Tab::Paths,
             events: all || self.tab == Tab::Events,

@@ -51,6 +51,7 @@ pub fn incast(second: u64) -> Tables {
         started: Some(START),
         since: START,
         qps: qps(now),
+        flows: Vec::new(),
         points: points(now),
         hops: hops(now),
         events: events(now),
