@@ -231,6 +231,7 @@ pub fn screen(cli: &Cli, preferences: &Preferences, mode: OutputMode) -> Result<
             Tab::Events => table::<EventRecord>(view, &order, &filter),
             Tab::Interfaces => table::<InterfaceRecord>(view, &order, &filter),
             Tab::Nics => table::<CounterRecord>(view, &order, &filter),
+            Tab::Flows => table::<FlowRecord>(view, &order, &filter),
         }?;
     }
     Ok(Options {
@@ -284,6 +285,7 @@ mod tests {
             "fcn-top -i a --view paths --sort queue_max --where hop=2",
             "fcn-top -i a --view events --sort -at --where severity>=warning",
             "fcn-top -i a --view interfaces --sort name --where state=up",
+            "fcn-top -i a --view flows --sort -stalled --where ecn=not_ect",
         ] {
             options(words, OutputMode::Screen).unwrap();
         }

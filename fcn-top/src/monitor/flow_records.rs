@@ -14,6 +14,15 @@ impl Monitor {
         flows.map(|(key, flow)| self.flow_record(key, flow))
     }
 
+    /// Appends at most `most` flows to `flows`, starting at a slot; returns the slot to continue
+    /// from, if there are more.
+    pub fn flows_from(&self, place: u32, most: usize, flows: &mut Vec<FlowRecord>) -> Option<u32> {
+        let mut rest = self.correlator.flows().from(place);
+        let some = rest.by_ref().take(most);
+        flows.extend(some.map(|(_, key, flow)| self.flow_record(key, flow)));
+        rest.next().map(|(place, ..)| place)
+    }
+
     fn flow_record(&self, key: &FlowKey, flow: &Flow<Volume>) -> FlowRecord {
         let (volume, exchange) = (&flow.extra, &flow.exchange);
         let estimate = volume.estimate(self.now, self.since());
