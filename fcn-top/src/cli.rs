@@ -81,7 +81,7 @@ pub struct Input {
     pub demo: bool,
     /// Capture nothing: print the counters of this host's RDMA devices and the owners of their
     /// queue pairs (with --json, --csv), their growth in --duration, or serve them (--prometheus)
-    #[arg(long, conflicts_with_all = ["jsonl", "report", "audit", "export", "html", "count", "filter", "rows", "top"])]
+    #[arg(long, conflicts_with_all = ["jsonl", "report", "flows", "audit", "export", "html", "count", "filter", "rows", "top"])]
     pub counters: bool,
     /// Only packets of this interface of the capture, by name or by number from 0; may be given
     /// several times
@@ -123,6 +123,10 @@ pub struct Mode {
     /// Print a readable report at the end
     #[arg(long)]
     pub report: bool,
+    /// List the flows of RoCEv2 data, notified or not, instead of the notifications to each QP;
+    /// --where, --sort and --top then apply to the flows
+    #[arg(long, requires = "mode", conflicts_with_all = ["jsonl", "interval", "audit", "export", "html"])]
+    pub flows: bool,
     /// List broken rules with frame numbers, as JSON with --json; exit with 1 if there are any,
     /// else with 3 if packets that may be RoCE could not be read
     #[arg(long, conflicts_with_all = ["jsonl", "csv", "report"])]
@@ -249,6 +253,10 @@ mod tests {
             "fcn-top -r a --interval 0s",
             "fcn-top -r a --count 0",
             "fcn-top -r a --json --strict",
+            "fcn-top -r a --flows",
+            "fcn-top -r a --flows --jsonl",
+            "fcn-top -r a --flows --csv --interval 1s",
+            "fcn-top -r a --flows --json --html b",
             "fcn-top -i a --snap-length 10",
             "fcn-top -i a --trust 10.0.0.0/40",
             "fcn-top -i a --buffer lots",

@@ -118,7 +118,7 @@ preferences! {
     /// Show times in UTC
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Output")]
     utc: bool = "false";
-    /// View to start with: qps, notifiers, flow, paths, events, interfaces, nics [default: qps]
+    /// View to start with: qps, notifiers, flow, paths, events, interfaces, nics, flows [default: qps]
     #[arg(value_name = "VIEW", help_heading = "Screen")]
     view: String = "\"qps\"";
     /// Colours [default: auto]

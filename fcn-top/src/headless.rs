@@ -5,7 +5,7 @@ use crate::engine::intervals::IntervalTimer;
 use crate::monitor::Monitor;
 use crate::output::Selection;
 use crate::output::audit::{Audit, Audited, Unchecked};
-use crate::output::csv::Csv;
+use crate::output::csv::{self, Csv};
 use crate::output::json::{self, Intervals};
 use crate::output::report::{self, Header};
 use crate::setup::Printing;
@@ -222,9 +222,14 @@ impl Printer {
                 }
             }
             Printing::Csv => {
-                let mut csv = Csv::new(&mut *console.out, false)?;
                 let tables = engine.tables(Wanted::ALL);
                 warn(selection.wait_to_filter(&tables, words));
+                if selection.of_flows {
+                    let flows = selection.flows(&tables, words).0;
+                    return csv::table(&mut *console.out, flows, words)
+                        .map_err(|error| Failure::stdout(&error));
+                }
+                let mut csv = Csv::new(&mut *console.out, false)?;
                 csv.rows(&tables, selection, words)?;
                 csv.finish()
             }

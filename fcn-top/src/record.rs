@@ -178,6 +178,7 @@ fn count<T: Copy + Into<u64>>(value: &Option<T>) -> Cell<'static> {
     some(value, |value| Cell::Count(value.into()))
 }
 
+pub use fcn_observe::exchange::Cause;
 pub use fcn_observe::obedience::{Slower, Unit};
 pub use fcn_observe::origin::{self, Maker};
 pub use fcn_observe::receivers::Pacing;
@@ -252,6 +253,46 @@ records! {
         last_seen: u64 = "Last", 12, Moment, "Last notification, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         icrc_bad: u64 = "ICRC", 5, Count, "Notifications whose ICRC was wrong", |v| Cell::Count(*v);
         findings: u64 = "Finds", 5, Count, "Findings about the notifications, of any severity", |v| Cell::Count(*v);
+    }
+
+    /// Data from one host to a QP of another, notified or not.
+    FlowRecord, "flows", {
+        sender: IpAddr = "Sender", 22, Address, "Source address of the data", |v| Cell::Address(*v);
+        receiver: IpAddr = "Receiver", 22, Address, "Destination address of the data", |v| Cell::Address(*v);
+        receiver_qp: u32 = "Peer QP", 8, Qp, "The receiver's QP, which the data names", |v| Cell::Count((*v).into());
+        sender_qp: Option<u32> = "Own QP", 8, Qp, "The sender's QP, if known; acknowledgements name it, so without it none is counted", |v| count(v);
+        sender_qp_from: Option<Resolved> = "From", 6, Name, "How the sender's QP is known: cm, port, acks, only", |v| some(v, |v| Cell::Name(v.id()));
+        data_rate: Option<f64> = "Data", 11, Bits, "Data in the last second, by complete tenths, in bits per second of IP packets; over less time if capturing began later and at least ten packets arrived", |v| some(v, Cell::Bits);
+        data_packets: u64 = "Packets", 9, Count, "Captured data packets; an estimate if data_sampled exceeds 1", |v| Cell::Count(*v);
+        data_octets: u64 = "Octets", 13, Count, "Octets of their IP packets; an estimate if data_sampled exceeds 1", |v| Cell::Count(*v);
+        data_sampled: Option<u64> = "Data 1 in", 9, Count, "Average number of data packets per sample, at the capture point that sampled most: their number, octets and rate are estimates, and nothing is known about their order; empty if all were captured", |v| count(v);
+        ce_share: Option<f64> = "CE", 6, Share, "Fraction of the data packets that were marked CE, 0 to 1", |v| some(v, Cell::Share);
+        ecn: Option<Ecn> = "ECN", 7, Name, "ECN capability of the data: the field of its last packet not marked CE (not_ect, ect_1, ect_0), or ce if all were; a switch drops Not-ECT data instead of marking it", |v| some(v, |v| Cell::Name(v.id()));
+        not_ect: u64 = "Not-ECT", 8, Count, "Data packets that are Not-ECT", |v| Cell::Count(*v);
+        data_dscp: Option<u8> = "Data DSCP", 9, Number, "DSCP of the last data packet, 0 to 63", |v| count(v);
+        data_vlan_priority: Option<u8> = "Data PCP", 8, Number, "VLAN priority of the last data packet, 0 to 7; empty without a tag", |v| count(v);
+        ack_dscp: Option<u8> = "Ack DSCP", 8, Number, "DSCP of the last acknowledgement, 0 to 63", |v| count(v);
+        ack_vlan_priority: Option<u8> = "Ack PCP", 7, Number, "VLAN priority of the last acknowledgement, 0 to 7; empty without a tag", |v| count(v);
+        acks: u64 = "ACKs", 9, Count, "Positive acknowledgements; responses to RDMA READs are data of the other direction and not among them", |v| Cell::Count(*v);
+        rnr_naks: u64 = "RNR", 6, Count, "RNR NAKs: the receiver was not ready", |v| Cell::Count(*v);
+        nak_sequence: u64 = "NAK seq", 7, Count, "NAKs for a PSN sequence error: a packet is missing", |v| Cell::Count(*v);
+        nak_invalid_request: u64 = "NAK inv", 7, Count, "NAKs for an invalid request, which end the connection, as do the next two", |v| Cell::Count(*v);
+        nak_remote_access: u64 = "NAK acc", 7, Count, "NAKs for a remote access error", |v| Cell::Count(*v);
+        nak_remote_operation: u64 = "NAK op", 6, Count, "NAKs for a remote operational error", |v| Cell::Count(*v);
+        resent: u64 = "Resent", 8, Count, "Data packets retransmitted, as far as they differ from copies by the capture: after a NAK, after a silence of 1 ms, and in larger captures by their PSNs", |v| Cell::Count(*v);
+        late: u64 = "Late", 6, Count, "Data packets out of order that no NAK had asked for", |v| Cell::Count(*v);
+        stall_max: Option<u64> = "Stall max", 9, Span, "Longest stall, in nanoseconds: at least 100 µs without data before a retransmission", |v| some(v, Cell::Span);
+        stall_after: Option<Cause> = "After", 10, Name, "What the longest stall followed: rnr_nak, nak (PSN sequence error), or unanswered (data that was not acknowledged)", |v| some(v, |v| Cell::Name(v.id()));
+        stalls: u64 = "Stalls", 6, Count, "Number of stalls that followed the same", |v| Cell::Count(*v);
+        stalls_all: u64 = "All", 6, Count, "Number of stalls, whatever they followed", |v| Cell::Count(*v);
+        stalled: u64 = "Stalled", 9, Span, "Sum of all stalls, in nanoseconds", |v| Cell::Span(*v);
+        tries: Option<u8> = "Tries", 5, Count, "Transmissions of the last packet that was sent several times, if it is not acknowledged and no newer data followed", |v| count(v);
+        exhausted: bool = "Exhausted", 9, Name, "Whether the sender has probably exhausted its retries: it sent one packet 8 times, or 3 times and then nothing for twice as long as before the last time, without an acknowledgement", |v| Cell::Name(if *v { "yes" } else { "no" });
+        rtt_min: Option<u64> = "RTT min", 9, Span, "Shortest time from a data packet to its acknowledgement where the data is captured, in nanoseconds: there and back from the capture point to the receiver", |v| some(v, Cell::Span);
+        rtt_last: Option<u64> = "RTT", 9, Span, "The same time at the last packet that was sent once and acknowledged by itself, in nanoseconds", |v| some(v, Cell::Span);
+        verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender slows down when notified, as in the rows of its notifications: obeys, does_not_obey, unclear; empty if it is not notified", |v| some(v, |v| Cell::Name(v.id()));
+        first_seen: u64 = "First", 12, Moment, "First data packet, in nanoseconds since the epoch", |v| Cell::Moment(*v);
+        last_seen: u64 = "Last", 12, Moment, "Last data packet, in nanoseconds since the epoch", |v| Cell::Moment(*v);
     }
 
     /// A notifier: a congestion point, or a receiver, proxy or ingress PE that sends CNPs.
@@ -426,6 +467,14 @@ impl QpRecord {
     }
 }
 
+impl FlowRecord {
+    /// Returns true if the value in that column is an estimate from samples.
+    pub fn is_estimate(&self, column: &str) -> bool {
+        let is_estimated = matches!(column, "data_rate" | "data_packets" | "data_octets");
+        is_estimated && self.data_sampled > Some(1)
+    }
+}
+
 impl EventRecord {
     /// Returns an event of the capture as a whole: it happened once and has no packet.
     pub fn of_capture(at: u64, severity: Severity, what: &'static str, text: &str) -> Self {
@@ -475,6 +524,7 @@ mod tests {
     #[test]
     fn every_column_can_be_named() {
         sound::<QpRecord>();
+        sound::<FlowRecord>();
         sound::<PointRecord>();
         sound::<HopRecord>();
         sound::<EventRecord>();

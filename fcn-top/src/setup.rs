@@ -10,7 +10,7 @@ use crate::names::{Names, Pseudonyms};
 use crate::order::Order;
 use crate::output::Selection;
 use crate::record::{CounterRecord, EventRecord, HopRecord, InterfaceRecord, PointRecord};
-use crate::record::{QpRecord, Record};
+use crate::record::{FlowRecord, QpRecord, Record};
 use crate::text::Formatter;
 use crate::view::{Options, Tab};
 use fcn_tool::failure::{Failure, Result};
@@ -97,20 +97,33 @@ pub fn selection(cli: &Cli, preferences: &Preferences, mode: OutputMode) -> Resu
         OutputMode::Screen | OutputMode::Daemon => Rates::Latest,
     };
     let filter = cli.limits.rows.as_deref().unwrap_or_default();
-    let filter = Filter::parse_with::<QpRecord>(filter, rates)
-        .map_err(|error| Failure::usage("--where").and(error.to_string()))?;
-    let order = match preferences.sort.as_deref().unwrap_or_default() {
-        "" => None,
-        order => Some(
-            Order::parse_with::<QpRecord>(order, rates)
-                .map_err(|error| Failure::usage("--sort").and(error))?,
-        ),
-    };
+    let order = preferences.sort.as_deref().unwrap_or_default();
+    let of_flows = cli.mode.flows;
+    let (filter, order) = match of_flows {
+        true => chosen::<FlowRecord>(filter, order, rates),
+        false => chosen::<QpRecord>(filter, order, rates),
+    }?;
     let top = cli
         .limits
         .top
         .map(|top| if top == 0 { usize::MAX } else { top });
-    Ok(Selection { order, top, filter })
+    Ok(Selection {
+        order,
+        top,
+        filter,
+        of_flows,
+    })
+}
+
+/// Returns the filter and the order of a table, if there is one.
+fn chosen<R: Record>(filter: &str, order: &str, rates: Rates) -> Result<(Filter, Option<Order>)> {
+    let filter = Filter::parse_with::<R>(filter, rates)
+        .map_err(|error| Failure::usage("--where").and(error.to_string()))?;
+    let order = (!order.is_empty())
+        .then(|| Order::parse_with::<R>(order, rates))
+        .transpose()
+        .map_err(|error| Failure::usage("--sort").and(error))?;
+    Ok((filter, order))
 }
 
 /// Returns the code points.
@@ -185,10 +198,10 @@ pub fn fitting(file: Preferences, cli: &Cli, mode: OutputMode) -> Preferences {
     let its = file.view.as_deref().unwrap_or(usual);
     let shown = match mode {
         OutputMode::Screen => cli.preferences.view.as_deref().unwrap_or(its),
-        // Printed output shows the QPs.
+        // Printed output shows the QPs, or the flows.
         OutputMode::Headless(_) | OutputMode::Daemon => usual,
     };
-    if shown == its {
+    if shown == its && !cli.mode.flows {
         return file;
     }
     Preferences { sort: None, ..file }
@@ -219,6 +232,7 @@ pub fn screen(cli: &Cli, preferences: &Preferences, mode: OutputMode) -> Result<
             Tab::Events => table::<EventRecord>(view, &order, &filter),
             Tab::Interfaces => table::<InterfaceRecord>(view, &order, &filter),
             Tab::Nics => table::<CounterRecord>(view, &order, &filter),
+            Tab::Flows => table::<FlowRecord>(view, &order, &filter),
         }?;
     }
     Ok(Options {
@@ -272,6 +286,7 @@ mod tests {
             "fcn-top -i a --view paths --sort queue_max --where hop=2",
             "fcn-top -i a --view events --sort -at --where severity>=warning",
             "fcn-top -i a --view interfaces --sort name --where state=up",
+            "fcn-top -i a --view flows --sort -stalled --where ecn=not_ect",
         ] {
             options(words, OutputMode::Screen).unwrap();
         }

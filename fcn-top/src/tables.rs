@@ -3,7 +3,7 @@
 use crate::order::Order;
 use crate::record::RowId;
 use crate::record::{CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
-use crate::record::{PauseRecord, PointRecord, QpRecord, ReceiverRecord, UnreadRecord};
+use crate::record::{FlowRecord, PauseRecord, PointRecord, QpRecord, ReceiverRecord, UnreadRecord};
 use fcn_observe::FlowKey;
 use fcn_wire::Kind;
 use serde::Serialize;
@@ -239,6 +239,8 @@ pub struct Tables {
     pub since: u64,
     /// Notifications to each QP.
     pub qps: Vec<(RowId, QpRecord)>,
+    /// Data flows.
+    pub flows: Vec<FlowRecord>,
     /// Notifiers.
     pub points: Vec<PointRecord>,
     /// IOAM traces, by path and hop.
@@ -314,6 +316,8 @@ pub struct Wanted {
     pub qps: bool,
     /// Limit to about that many rows, the first in that order.
     pub first: Option<(Order, usize)>,
+    /// Data flows.
+    pub flows: bool,
     /// Notifiers.
     pub points: bool,
     /// IOAM paths.
@@ -327,6 +331,7 @@ impl Wanted {
     pub const ALL: Self = Self {
         qps: true,
         first: None,
+        flows: true,
         points: true,
         hops: true,
         events: true,

@@ -7,11 +7,13 @@ pub use fcn_tool::clean::clean;
 pub use units::{bits, change, count, rate, share, span};
 
 use crate::names::{Names, Pseudonyms};
-use crate::record::{Answer, Cell, Column, Holds, Maker, PointRecord, QpRecord, UnreadRecord};
+use crate::record::{
+    Answer, Cause, Cell, Column, FlowRecord, Holds, Maker, PointRecord, QpRecord, UnreadRecord,
+};
 use crate::tables::Totals;
 use fcn_observe::rules::NOTIFIERS;
 use fcn_observe::time::nanos;
-use fcn_tool::quantity::counted;
+use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::Origin;
 use fcn_wire::profile::ROCEV2_PORT;
 use jiff::Timestamp;
@@ -154,6 +156,46 @@ pub const FEW: u64 = 20;
 pub fn few(row: &QpRecord) -> Option<String> {
     let decided = matches!(row.verdict, Some(Answer::Obeys | Answer::DoesNotObey));
     (decided && row.measured < FEW).then(|| format!("({})", row.measured))
+}
+
+/// Cause of a stall, as the beginning of a sentence about it.
+pub const fn stalled_after(cause: Cause) -> &'static str {
+    match cause {
+        Cause::RnrNak => "RNR NAK",
+        Cause::Nak => "NAK",
+        Cause::Unanswered => "no acknowledgement",
+    }
+}
+
+/// Stalls of a flow and exhausted retries, if there are any.
+pub fn flow_trouble(flow: &FlowRecord) -> Option<String> {
+    let stalls = flow
+        .stall_after
+        .zip(flow.stall_max)
+        .map(|(cause, longest)| {
+            let (after, longest) = (stalled_after(cause), span(longest));
+            let times = match flow.stalls {
+                1 => format!("{after}, then {longest} without data"),
+                times => format!(
+                    "{after}, then up to {longest} without data, {} times",
+                    grouped(times)
+                ),
+            };
+            match flow.stalls_all > flow.stalls {
+                true => format!(
+                    "{times}; {} in all, {} together",
+                    counted(flow.stalls_all, "stall"),
+                    span(flow.stalled)
+                ),
+                false => times,
+            }
+        });
+    let exhausted = flow.exhausted.then(|| {
+        let tries = flow.tries.unwrap_or(0);
+        format!("retries probably exhausted: one packet sent {tries} times and not acknowledged")
+    });
+    let parts: Vec<_> = exhausted.into_iter().chain(stalls).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// True if some rows differ only in the capture point of their notifications.

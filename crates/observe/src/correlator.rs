@@ -11,7 +11,10 @@
 
 use crate::bounded::Bounded;
 use crate::class::{Class, ClassRelation, Classes};
-use crate::data::{DataPacket, Ecn, FlowKey, Sequence, acknowledges, begins_answer, ends_message};
+use crate::data::{
+    DataPacket, Ecn, FlowKey, Sequence, acknowledges, answers_read, begins_answer, ends_message,
+};
+use crate::exchange::{Acks, Exchange, Incident, Reply, Sent};
 use crate::flow_table::{FlowTable, Sequenced};
 use crate::labels::Labels;
 use crate::marks::Marks;
@@ -23,8 +26,12 @@ use crate::resolved::Resolved;
 use crate::sightings::{CapturePoint, Identity, Sighting, Sightings};
 use crate::topic::RowKey;
 use crate::translation::{Attribution, Translations};
-use fcn_wire::{Frame, Kind, Message, Notification, Origin, Qp, Rule, Subject};
+use fcn_wire::bth::AckKind;
+use fcn_wire::{Frame, Kind, Message, Notification, Opcode, Origin, Qp, Rule, Subject};
 use std::net::IpAddr;
+
+/// Maximum number of QPs whose acknowledgements are counted before their flow is known.
+const EARLY_ACKS: usize = 4096;
 
 /// Time and capture point of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +110,8 @@ pub struct Data {
     pub silent: bool,
     /// Broken rule about CE marks next to Fast CNPs.
     pub rule: Option<Rule>,
+    /// Something else wrong with its flow.
+    pub incident: Option<Incident>,
 }
 
 /// Flow of data. `E` is the caller's data about it.
@@ -119,6 +128,8 @@ pub struct Flow<E> {
     marks: Marks,
     obedience: Obedience,
     answers: FlowMarks,
+    /// Acknowledgements, retransmissions and silences.
+    pub exchange: Exchange,
     /// The caller's data.
     pub extra: E,
 }
@@ -158,6 +169,13 @@ impl<E> Flow<E> {
                 }
             }
             data.order = Some(order);
+            data.incident = self.exchange.data(&Sent {
+                at,
+                sequence: data.sequence,
+                order,
+                asks_for_ack: data.asks_for_ack,
+                ecn: data.class.map(Class::ecn),
+            });
         }
         let sighting = Sighting {
             at: self.latest,
@@ -192,6 +210,23 @@ impl<E> Flow<E> {
                     .notified(at, capture.point, capture.has_several_points)
             })
             .flatten()
+    }
+
+    /// Returns true if notifications about it were captured.
+    #[must_use]
+    pub const fn is_notified(&self) -> bool {
+        self.obedience.is_notified()
+    }
+
+    /// Returns a packet with that PSN and meaning as a reply to the flow's data.
+    const fn reply(&self, capture: &Capture, reply: (u32, AckKind), is_copy: bool) -> Reply {
+        Reply {
+            at: capture.at,
+            psn: reply.0,
+            kind: reply.1,
+            is_copy,
+            beside_data: self.obedience.is_captured_at(capture.point),
+        }
     }
 
     fn seen(&self, is_whole: bool) -> SeenData {
@@ -327,6 +362,8 @@ pub enum Outcome {
 pub struct Correlator<E> {
     /// Topics of the notifications processed by `ingest`.
     topics: Bounded<RowKey, Topic>,
+    /// Acknowledgements from a host to a QP of another that is not known to send a flow.
+    early_acks: Bounded<(IpAddr, IpAddr, Qp), Acks>,
     flows: FlowTable<Flow<E>>,
     resolver: Resolver,
     labels: Labels<Labelled>,
@@ -343,6 +380,7 @@ impl<E: Default> Correlator<E> {
     pub fn new(flows: usize, connections: usize) -> Self {
         Self {
             topics: Bounded::new(flows),
+            early_acks: Bounded::new(EARLY_ACKS.min(flows)),
             flows: FlowTable::new(flows.max(1)),
             resolver: Resolver::new(connections.max(1)),
             labels: Labels::new(connections),
@@ -419,6 +457,7 @@ impl<E: Default> Correlator<E> {
             new_mark: ce && earlier.is_none_or(|earlier| !earlier.ce),
             silent: false,
             rule: None,
+            incident: None,
         };
         if let Some(outer) = &packet.outer {
             let labelled = Labelled {
@@ -444,10 +483,19 @@ impl<E: Default> Correlator<E> {
             }
         }
         let kept = keep(flow, &data);
-        if begins_answer(bth.opcode()) && !capture.sampled {
-            let to = (packet.source, packet.destination, packet.dest_qp);
-            let psn = (capture.at, bth.psn());
-            (self.resolver).acknowledged(to, packet.source_port, psn, &self.flows);
+        if !capture.sampled && answers_read(bth.opcode()) {
+            if begins_answer(bth.opcode()) {
+                let to = (packet.source, packet.destination, packet.dest_qp);
+                let psn = (capture.at, bth.psn());
+                (self.resolver).acknowledged(to, packet.source_port, psn, &self.flows);
+            }
+            if bth.opcode().0 & 0x1F != Opcode::RC_READ_RESPONSE_MIDDLE.0 {
+                let request = self.resolver.flow_of(packet.destination, packet.dest_qp);
+                if let Some(flow) = request.and_then(|key| self.flows.get_mut(&key)) {
+                    let reply = flow.reply(capture, (bth.psn(), AckKind::Ack), earlier.is_some());
+                    flow.exchange.answered(&reply);
+                }
+            }
         }
         Some((data, kept))
     }
@@ -559,7 +607,7 @@ impl<E> Correlator<E> {
         let hosts = (ip.source, ip.destination);
         match frame.message() {
             // The data that a sample acknowledges is mostly not among the samples.
-            Message::Roce(bth, _) if acknowledges(bth.opcode()) && !capture.sampled => {
+            Message::Roce(bth, roce) if acknowledges(bth.opcode()) && !capture.sampled => {
                 (self.origins).acknowledged(capture.at, capture.point, frame, &bth);
                 self.receivers.heard(ip.source);
                 let earlier = self.first_sighting(capture, frame, hosts);
@@ -570,9 +618,27 @@ impl<E> Correlator<E> {
                     let psn = (capture.at, bth.psn());
                     (self.resolver).acknowledged(to, port, psn, &self.flows);
                 }
+                let kind = roce.and_then(|roce| roce.aeth()?.kind());
+                let to = (ip.source, ip.destination, bth.dest_qp());
                 let flow = self.resolver.flow_of(ip.destination, bth.dest_qp());
                 if let Some(flow) = flow.and_then(|key| self.flows.get_mut(&key)) {
                     (flow.obedience).acknowledged(capture.at, bth.psn(), capture.point);
+                    if flow.exchange.lacks_acks()
+                        && let Some(acks) = self.early_acks.get_mut(&to)
+                    {
+                        flow.exchange.adopt(std::mem::take(acks));
+                    }
+                    if let Some(kind) = kind {
+                        let reply = flow.reply(capture, (bth.psn(), kind), earlier.is_some());
+                        (flow.exchange).acknowledged(&reply, Class::from_frame(frame));
+                        if !matches!(kind, AckKind::Ack) && earlier.is_none() {
+                            (self.receivers).refused(capture.at, ip.source, &mut flow.answers);
+                        }
+                    }
+                } else if let Some(kind) = kind.filter(|_| earlier.is_none()) {
+                    (self.early_acks)
+                        .get_or_insert_with(to, capture.at, Acks::default)
+                        .add(kind);
                 }
                 earlier
             }

@@ -1,6 +1,6 @@
 //! A bounded table of flows, each with its owner's data: looked up by key, or by hosts.
 
-use crate::bounded::Bounded;
+use crate::bounded::{Bounded, Slot};
 use crate::data::FlowKey;
 use fcn_wire::Qp;
 use fcn_wire::bth::MAX_24;
@@ -142,6 +142,12 @@ impl<F> FlowTable<F> {
     /// Returns all flows.
     pub fn iter(&self) -> impl Iterator<Item = (&FlowKey, &F)> {
         self.flows.iter().map(|(key, kept)| (key, &kept.flow))
+    }
+
+    /// Returns the flows in slots from `place` on, with their slots.
+    pub fn from(&self, place: u32) -> impl Iterator<Item = (u32, &FlowKey, &F)> {
+        let flows = self.flows.touched_after(Slot::new(place), None);
+        flows.map(|(slot, key, kept)| (slot.get(), key, &kept.flow))
     }
 
     /// Returns the flows from one host to another, ordered by QP: at most `MAX_BETWEEN`. None

@@ -9,6 +9,7 @@
 //! - `topic.rs`: key of notifications about the same subject
 //! - `resolve.rs`: QP at the sender, inferred by `pairing.rs` and `source_port.rs` if RDMA CM does
 //!   not report it; `labels.rs`: the flow that a WAN FCN refers to
+//! - `exchange.rs`: acknowledgements, retransmissions and silences of a flow
 //! - `obedience.rs`: verdicts on whether senders slow down
 //! - `rules.rs`: rules that several packets break, `marks.rs`: rules about CE marks, `routing.rs`:
 //!   rules about routing messages
@@ -28,6 +29,7 @@ mod class;
 mod connections;
 pub mod correlator;
 pub mod data;
+pub mod exchange;
 mod flow_table;
 pub mod gaps;
 mod labels;
@@ -59,6 +61,7 @@ pub use class::{Class, ClassRelation, Classes};
 pub use connections::Connections;
 pub use correlator::Correlator;
 pub use data::{DataPacket, Ecn, FlowKey, Outer};
+pub use exchange::Exchange;
 pub use flow_table::{FlowStart, FlowTable, Sequenced};
 pub use labels::Labels;
 pub use obedience::{Advice, Answer, Evidence, Obedience, Order, Verdict};

@@ -586,10 +586,18 @@ impl Obedience {
         }
     }
 
+    /// Returns true if its last data packet was first captured at `point`, or at one of the few
+    /// with the same [number](CapturePoint::short).
+    #[must_use]
+    pub const fn is_captured_at(&self, point: CapturePoint) -> bool {
+        point.short() == self.data_at
+    }
+
     /// Processes an acknowledgement of the flow's data, captured at `point`.
     pub fn acknowledged(&mut self, at: u64, psn: u32, point: CapturePoint) {
+        let is_beside_data = self.is_captured_at(point);
         if let Some(window) = &mut self.full_window
-            && point.short() == self.data_at
+            && is_beside_data
         {
             window.acknowledged(at, psn, self.psns.highest);
         }
@@ -665,6 +673,11 @@ impl Obedience {
             self.places |= point.bit();
             self.notified(at);
         }
+    }
+
+    /// Returns true if there were notifications, at any capture point.
+    pub const fn is_notified(&self) -> bool {
+        self.known_late || self.waiting.is_some() || self.bins.is_some()
     }
 
     /// Records a notification at `at`.

@@ -415,11 +415,19 @@ impl TableSource for Engine {
     fn tables(&self, wanted: Wanted) -> Tables {
         let others = Wanted {
             qps: false,
+            flows: false,
             ..wanted
         };
+        let mut flows = Vec::new();
+        let mut next = wanted.flows.then_some(0);
+        while let Some(place) = next {
+            let guard = self.state.lock();
+            next = guard.monitor.flows_from(place, ROWS, &mut flows);
+            MutexGuard::unlock_fair(guard);
+        }
         let mut rows = Vec::new();
         let mut next = wanted.qps.then_some(0);
-        // There are many rows: packets are processed in between, so that rows may differ in time by
+        // There are many rows and flows: packets are processed in between, so that rows may differ in time by
         // a few milliseconds. Everything else is of the last moment.
         let tables = loop {
             let guard = self.state.lock();
@@ -439,6 +447,7 @@ impl TableSource for Engine {
         };
         Tables {
             qps: rows,
+            flows,
             nics: Arc::clone(&self.nics.lock()),
             ..tables
         }

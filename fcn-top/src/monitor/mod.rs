@@ -7,6 +7,7 @@
 
 mod course;
 pub(crate) mod events;
+mod flow_records;
 mod flows;
 mod interfaces;
 mod local;
@@ -486,6 +487,7 @@ impl Monitor {
             started: self.started,
             since: self.since(),
             qps: all(wanted.qps, || self.rows()),
+            flows: all(wanted.flows, || self.flows()),
             points: all(wanted.points, || self.points()),
             hops: all(wanted.hops, || self.hops()),
             events: all(wanted.events, || self.events()),

@@ -541,6 +541,10 @@ impl Monitor {
             let (offset, len) = if ip.source.is_ipv4() { (1, 1) } else { (0, 2) };
             findings.push(rule, ip.start + offset, len);
         }
+        if let Some(incident) = shown.incident {
+            let about = self.about(packet, frame);
+            self.reporter.incident(&about, incident);
+        }
         self.repeated += u64::from(effect.repeats);
         self.repeated_singly += u64::from(effect.follows_new);
         self.learn_path(at, data);

@@ -5,7 +5,8 @@ use super::Broken;
 use super::events::Log;
 use crate::packet::Packet;
 use crate::record::EventRecord;
-use crate::text::span;
+use crate::text::{self, span};
+use fcn_observe::exchange::{Incident, MOST_TRIES};
 use fcn_observe::pauses::PauseFinding;
 use fcn_wire::{End, Finding, Findings, Frame, Rule, Severity};
 use rustc_hash::FxHashMap;
@@ -74,6 +75,13 @@ pub const PAUSE_MUTUAL: &str = "pause.mutual";
 pub const SILENT: &str = "receiver.silent";
 /// Identifier of the note that a sender does not support the Fast CNP option.
 pub const UNAWARE: &str = "fastcnp.sender.unaware";
+
+/// Identifier of the note that a flow's data is Not-ECT.
+pub const NOT_ECT: &str = "data.not_ect";
+/// Identifier of the note that a flow stalled.
+pub const STALLED: &str = "data.stalled";
+/// Identifier of the warning that a sender has probably exhausted its retries.
+pub const EXHAUSTED: &str = "data.retries_exhausted";
 
 /// Receives every event.
 type Listener = Box<dyn FnMut(&EventRecord) + Send>;
@@ -254,6 +262,28 @@ impl Reporter {
         let text = "The receiver answers no CE mark: at least 32 packets to it were marked, 8 CNPs were expected, and none came, although other packets from it were captured";
         let section = "DCQCN section 3.1";
         self.report(context.event(Severity::Warning, SILENT, text.into(), section));
+    }
+
+    /// Reports, for a flow, what was noticed at a data packet.
+    pub fn incident(&mut self, context: &PacketContext<'_>, incident: Incident) {
+        let (severity, what, text, section) = match incident {
+            Incident::NotEct => (
+                Severity::Note,
+                NOT_ECT,
+                "The flow's data is Not-ECT: a congested switch drops it instead of marking it, and no CNP asks its sender to slow down".to_owned(),
+                "RFC 3168 section 5",
+            ),
+            Incident::Silence(cause, length) => {
+                let after = text::stalled_after(cause);
+                let text = format!("The flow stalled: {after}, then {} without data", span(length));
+                (Severity::Note, STALLED, text, "")
+            }
+            Incident::Tries => {
+                let text = format!("A packet was sent {MOST_TRIES} times and not acknowledged: its sender has probably exhausted its retries, which ends the connection");
+                (Severity::Warning, EXHAUSTED, text, "")
+            }
+        };
+        self.report(context.event(severity, what, text.into(), section));
     }
 
     /// Reports that a sender has answered a Fast CNP with an ICMPv6 Parameter Problem.

@@ -3,11 +3,13 @@
 use super::{Limits, Monitor, Observed, Settings};
 use crate::packet::Packet;
 use crate::record::RowId;
-use crate::record::{Answer, ClassRelation, Ecn, Evidence, Maker, QpRecord, QpSide, Resolved};
+use crate::record::{
+    Answer, Cause, ClassRelation, Ecn, Evidence, Maker, QpRecord, QpSide, Resolved,
+};
 use crate::tables::{TrafficStep, Wanted, WantedDetails};
 use fcn_observe::testing::Setup;
 use fcn_observe::{FlowKey, RowKey};
-use fcn_wire::bth::BthRepr;
+use fcn_wire::bth::{Aeth, BthRepr};
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::compose::{OptionPart, Part, UdpChecksum, packet};
 use fcn_wire::erspan::{Direction, Erspan, Erspan2, Erspan3, Granularity};
@@ -1953,4 +1955,86 @@ fn a_receiver_that_answers_no_mark_is_reported_once() {
     let tables = monitor.tables(Wanted::ALL);
     let receiver = &tables.receivers[0];
     assert_eq!((receiver.marked, receiver.expected), (102, 101));
+}
+
+/// A packet of a connection between [`SENDER`] and [`RECEIVER`], in either direction.
+fn of_connection(source: Ipv6Addr, ecn: u8, header: BthRepr, syndrome: Option<u8>) -> Vec<u8> {
+    let destination = if source == SENDER { RECEIVER } else { SENDER };
+    let ip = Part::Ipv6 {
+        source,
+        destination,
+        traffic_class: 26 << 2 | ecn,
+        flow_label: 0,
+        hop_limit: 64,
+    };
+    let body = match syndrome {
+        Some(syndrome) => Aeth { syndrome, msn: 0 }.to_bytes().to_vec(),
+        None => vec![7; 64],
+    };
+    packet(
+        &[
+            ip,
+            UDP,
+            Part::Bth(header),
+            Part::Bytes(&body),
+            Part::Icrc(GOOD),
+        ],
+        &Profile::DEFAULT,
+    )
+    .unwrap()
+}
+
+#[test]
+fn every_flow_has_a_row_with_its_acknowledgements_and_stalls() {
+    let mut monitor = Monitor::new(Settings::default());
+    for message in Setup::v6().messages() {
+        see(&mut monitor, START, 0, &message);
+    }
+    let data = |psn| {
+        let header = BthRepr {
+            ack_request: true,
+            ..BthRepr::new(Opcode::RC_SEND_ONLY, Qp::truncate(0x222), psn)
+        };
+        of_connection(SENDER, 0, header, None)
+    };
+    let ack = |psn, syndrome| {
+        let header = BthRepr::new(Opcode::RC_ACKNOWLEDGE, Qp::truncate(0x111), psn);
+        of_connection(RECEIVER, 2, header, Some(syndrome))
+    };
+    let mut at = START;
+    for psn in 0..10 {
+        see(&mut monitor, at, 0, &data(psn));
+        if psn % 5 == 4 {
+            see(&mut monitor, at + 2_000, 0, &ack(psn, 0x2C));
+            at += 2_000 + 10 * MILLISECOND;
+            see(&mut monitor, at, 0, &data(psn));
+        }
+        see(&mut monitor, at + 3_000, 0, &ack(psn, 0x1F));
+        at += 10_000;
+    }
+    let flows: Vec<_> = monitor.flows().collect();
+    let [flow] = &flows[..] else {
+        panic!("{flows:?}");
+    };
+    assert_eq!(
+        (flow.sender, flow.receiver),
+        (SENDER.into(), RECEIVER.into())
+    );
+    let qps = (flow.receiver_qp, flow.sender_qp, flow.sender_qp_from);
+    assert_eq!(qps, (0x222, Some(0x111), Some(Resolved::Cm)));
+    assert_eq!((flow.data_packets, flow.resent, flow.late), (12, 2, 0));
+    assert_eq!((flow.acks, flow.rnr_naks, flow.nak_sequence), (10, 2, 0));
+    assert_eq!(flow.stall_max, Some(10 * MILLISECOND));
+    assert_eq!((flow.stall_after, flow.stalls), (Some(Cause::RnrNak), 2));
+    assert_eq!((flow.rtt_min, flow.tries), (Some(3_000), None));
+    assert_eq!((flow.ecn, flow.not_ect), (Some(Ecn::NotCapable), 12));
+    assert_eq!((flow.data_dscp, flow.ack_dscp), (Some(26), Some(26)));
+    assert_eq!((flow.verdict, flow.exhausted), (None, false));
+    let events: Vec<_> = monitor.events().map(|event| event.what).collect();
+    assert_eq!(events, ["data.not_ect", "data.stalled"]);
+    see(&mut monitor, at, 0, &cnp(0x111));
+    assert_eq!(
+        monitor.flows().next().unwrap().verdict,
+        Some(Answer::Unclear)
+    );
 }

@@ -4,7 +4,9 @@
 use super::Selection;
 use crate::record::RowId;
 use crate::record::{Cell, CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
-use crate::record::{PauseRecord, PointRecord, QpRecord, ReceiverRecord, Record, UnreadRecord};
+use crate::record::{
+    FlowRecord, PauseRecord, PointRecord, QpRecord, ReceiverRecord, Record, UnreadRecord,
+};
 use crate::tables::{Dropped, Nics, Tables};
 use crate::text::Formatter;
 use fcn_wire::{Kind, Severity};
@@ -76,6 +78,7 @@ pub struct Snapshot<'t> {
     counters: Lines<'t, CounterRecord>,
     counters_missing: Option<String>,
     events: Lines<'t, EventRecord>,
+    flows: Lines<'t, FlowRecord>,
     hops: Lines<'t, HopRecord>,
     interfaces: Lines<'t, InterfaceRecord>,
     local_qps: Lines<'t, LocalQpRecord>,
@@ -105,22 +108,27 @@ pub struct Interval<'t> {
     version: u32,
 }
 
-/// Returns the tables at one moment: the selected rows, and the complete other tables.
+/// Returns the tables at one moment: the selected rows or flows, and the complete other tables.
 pub fn snapshot<'t>(
     tables: &'t Tables,
     selection: &Selection,
     formatter: &'t Formatter,
 ) -> Snapshot<'t> {
     let selected = selection.apply(tables, formatter);
+    let (flows, flows_matched) = selection.flows(tables, formatter);
     Snapshot {
         at: moment(tables.now).or(tables.started),
         counters: Lines::new(&tables.nics.counters, formatter),
         counters_missing: missing(&tables.nics, formatter),
         events: Lines::new(&tables.events, formatter),
+        flows: Lines::new(flows, formatter),
         hops: Lines::new(&tables.hops, formatter),
         interfaces: Lines::new(&tables.interfaces, formatter),
         local_qps: Lines::new(&tables.nics.local_qps, formatter),
-        matched: selected.matched,
+        matched: match selection.of_flows {
+            true => flows_matched,
+            false => selected.matched,
+        },
         notifiers: Lines::new(&tables.points, formatter),
         rows: Lines::new(selected.rows.into_iter().map(|(_, row)| row), formatter),
         rules: tables.rules.iter().copied().collect(),

@@ -3,6 +3,7 @@
 
 pub mod audit;
 pub mod csv;
+pub mod flows;
 pub mod html;
 pub mod json;
 pub(crate) mod metrics;
@@ -14,9 +15,9 @@ pub mod table;
 use crate::filter::Filter;
 use crate::order::Order;
 use crate::record::RowId;
-use crate::record::{QpRecord, column_named};
+use crate::record::{FlowRecord, QpRecord, Record, column_named};
 use crate::tables::Tables;
-use crate::text::Formatter;
+use crate::text::{self, Formatter};
 use comfy_table::{CellAlignment, Table, presets};
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub struct Selection {
     pub top: Option<usize>,
     /// Filter that rows must pass.
     pub filter: Filter,
+    /// True if it applies to flows rather than to the notifications to each QP.
+    pub of_flows: bool,
 }
 
 /// The selected rows.
@@ -56,9 +59,12 @@ impl Selection {
     /// Waits for the names that the filter may depend on, if names are resolved; returns a
     /// description of missing ones.
     pub fn wait_to_filter(&self, tables: &Tables, formatter: &Formatter) -> Option<String> {
-        let addresses = tables.qps.iter().flat_map(|(_, row)| row.addresses());
+        let rows = tables.qps.iter().filter(|_| !self.of_flows);
+        let rows = rows.flat_map(|(_, row)| row.addresses());
+        let flows = tables.flows.iter().filter(|_| self.of_flows);
+        let flows = flows.flat_map(|flow| [flow.sender, flow.receiver]);
         let seeks = self.filter.seeks_names();
-        seeks.then(|| formatter.wait(addresses, NAMES))?
+        seeks.then(|| formatter.wait(rows.chain(flows), NAMES))?
     }
 
     /// Same, and waits for the names of the addresses to be written.
@@ -66,12 +72,42 @@ impl Selection {
         let missing = self.wait_to_filter(tables, formatter);
         let rows = self.apply(tables, formatter).rows;
         let shown = tables.addresses(rows.iter().map(|(_, row)| row));
-        missing.or_else(|| formatter.wait(shown, NAMES))
+        let flows = self.flows(tables, formatter).0.into_iter();
+        let flows = flows.filter(|flow| self.of_flows || text::flow_trouble(flow).is_some());
+        let flows = flows.flat_map(|flow| [flow.sender, flow.receiver]);
+        missing.or_else(|| formatter.wait(shown.chain(flows), NAMES))
     }
 
-    /// Returns the rows to write.
+    /// Returns the flows to write, and the number that passed the filter: all of them, unless it
+    /// applies to flows.
+    pub fn flows<'t>(
+        &self,
+        tables: &'t Tables,
+        formatter: &Formatter,
+    ) -> (Vec<&'t FlowRecord>, usize) {
+        let order = self.order.filter(|_| self.of_flows);
+        let order = order.or_else(|| most_of::<FlowRecord>("data_octets"));
+        let is_chosen =
+            |flow: &&FlowRecord| !self.of_flows || self.filter.matches_shown(*flow, formatter);
+        let mut flows: Vec<_> = tables.flows.iter().filter(is_chosen).collect();
+        let matched = flows.len();
+        let key = |flow: &FlowRecord| (flow.sender, flow.receiver, flow.receiver_qp);
+        let compare = |a: &&FlowRecord, b: &&FlowRecord| {
+            let compared = order.map_or(Ordering::Equal, |order| order.compare(*a, *b));
+            compared.then_with(|| key(a).cmp(&key(b)))
+        };
+        flows.sort_unstable_by(compare);
+        let top = self.top.filter(|_| self.of_flows);
+        flows.truncate(top.unwrap_or(usize::MAX));
+        (flows, matched)
+    }
+
+    /// Returns the rows to write: all of them if the selection applies to flows.
     pub fn apply<'t>(&self, tables: &'t Tables, formatter: &Formatter) -> Selected<'t> {
-        let order = self.order.or_else(|| most_of("total"));
+        if self.of_flows {
+            return Self::default().apply(tables, formatter);
+        }
+        let order = self.order.or_else(|| most_of::<QpRecord>("total"));
         let all = tables.qps.iter();
         let mut rows: Vec<_> = all
             .filter(|(_, row)| self.filter.matches_shown(row, formatter))
@@ -106,8 +142,8 @@ pub(crate) fn bare_table<'t>(
 }
 
 /// Returns the descending order by `column`, if there is such a column.
-pub(crate) fn most_of(column: &str) -> Option<Order> {
-    column_named::<QpRecord>(column).map(|column| Order {
+pub(crate) fn most_of<R: Record>(column: &str) -> Option<Order> {
+    column_named::<R>(column).map(|column| Order {
         column,
         descending: true,
     })
@@ -156,6 +192,37 @@ mod tests {
         assert_eq!(ids(&selection), (vec![1, 2], 2));
         selection.top = Some(0);
         assert_eq!(ids(&selection), (vec![], 2));
+    }
+
+    #[test]
+    fn flows_are_chosen_and_in_order() {
+        let tables = sample::tables();
+        let formatter = Formatter::default();
+        let qps = |selection: &Selection| -> (Vec<u32>, usize) {
+            let (flows, matched) = selection.flows(&tables, &formatter);
+            let qps = flows.iter().map(|flow| flow.receiver_qp);
+            (qps.collect(), matched)
+        };
+        let of_rows = Selection {
+            filter: Filter::parse::<QpRecord>("total>1M").unwrap(),
+            order: Order::parse::<QpRecord>("total").ok(),
+            top: Some(1),
+            of_flows: false,
+        };
+        assert_eq!(qps(&of_rows), (vec![0x22, 0x77], 2));
+        let of_flows = Selection {
+            order: Order::parse::<FlowRecord>("-rnr_naks").ok(),
+            top: Some(1),
+            of_flows: true,
+            ..Selection::default()
+        };
+        assert_eq!(qps(&of_flows), (vec![0x77], 2));
+        assert_eq!(of_flows.apply(&tables, &formatter).rows.len(), 4);
+        let none = Selection {
+            filter: Filter::parse::<FlowRecord>("verdict=none resent=0").unwrap(),
+            ..of_flows
+        };
+        assert_eq!(qps(&none), (vec![], 0));
     }
 
     #[test]

@@ -303,7 +303,7 @@ impl Exposition {
 
 /// Returns the order of rows for a page, which may not have room for all.
 pub fn order() -> Option<Order> {
-    most_of("rate_10s")
+    most_of::<QpRecord>("rate_10s")
 }
 
 /// Returns the value of a row's sample, if there is one.

@@ -1,7 +1,7 @@
 //! The report, for people.
 
 use super::part::Part;
-use super::{Selection, bare_table};
+use super::{Selection, bare_table, flows};
 use crate::record::column_named;
 use crate::record::{
     Cell, Column, CounterRecord, EvidenceCell, INDIRECT, PointRecord, QpRecord, ReceiverRecord,
@@ -23,7 +23,7 @@ pub const WIDTH: u16 = 100;
 pub const ROWS: usize = 20;
 
 /// Maximum number of rules, paths and interfaces shown.
-const LIST: usize = 60;
+pub(super) const LIST: usize = 60;
 
 /// Facts that are not in the tables.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +58,7 @@ pub fn report(
     } else {
         rows(&mut out, tables, selection, formatter);
     }
+    flows::section(&mut out, tables, selection, formatter);
     // There may be notifiers of which no packet could be decoded.
     if !tables.points.is_empty() {
         notifiers(&mut out, tables, selection, formatter);
@@ -540,7 +541,7 @@ fn section<R: Record>(
 }
 
 /// Appends a table of those columns, with some cells replaced.
-fn table<R: Record>(
+pub(super) fn table<R: Record>(
     out: &mut String,
     records: &[&R],
     columns: &str,
@@ -592,6 +593,7 @@ fn push(out: &mut String, mut table: Table) {
 mod tests {
     use super::*;
     use crate::filter::Filter;
+    use crate::record::FlowRecord;
     use crate::tests::sample;
     use insta::assert_snapshot;
 
@@ -626,6 +628,31 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("Notifiers (1 of 2)"), "{text}");
+    }
+
+    #[test]
+    fn a_report_of_flows_matches_its_snapshot() {
+        let formatter = Formatter::default();
+        let selection = Selection {
+            of_flows: true,
+            ..Selection::default()
+        };
+        let tables = sample::tables();
+        let text = report(&header(), &tables, &selection, &formatter);
+        let (_, flows) = text.split_once("\nFlows of data").unwrap();
+        let (flows, _) = flows.split_once("\n\n").unwrap();
+        assert_snapshot!("report-flows", flows);
+        let filtered = Selection {
+            filter: Filter::parse::<FlowRecord>("rnr_naks>0").unwrap(),
+            ..selection
+        };
+        let text = report(&header(), &tables, &filtered, &formatter);
+        assert!(
+            text.contains("Flows of data (1 of 2, 1 of them pass the filter)"),
+            "{text}"
+        );
+        // The filter is not one of the rows.
+        assert!(text.contains("\nNotified senders\n"), "{text}");
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use crate::nic::known::Quantity;
 use crate::record::RowId;
 use crate::record::{
-    Advice, Answer, ClassRelation, CounterRecord, Ecn, EventRecord, Evidence, HopRecord,
-    InterfaceRecord, LocalQpRecord, Maker, Pacing, PauseRecord, PointRecord, QpRecord, QpSide,
-    ReceiverRecord, Resolved, Slower, Unit, UnreadRecord, origin,
+    Advice, Answer, Cause, ClassRelation, CounterRecord, Ecn, EventRecord, Evidence, FlowRecord,
+    HopRecord, InterfaceRecord, LocalQpRecord, Maker, Pacing, PauseRecord, PointRecord, QpRecord,
+    QpSide, ReceiverRecord, Resolved, Slower, Unit, UnreadRecord, origin,
 };
 use crate::tables::{Course, FlowCourse, FlowStep, Nics, Tables, Totals, TrafficStep};
 use fcn_observe::FlowKey;
@@ -180,6 +180,81 @@ pub(crate) fn rows() -> Vec<(RowId, QpRecord)> {
     ]
 }
 
+/// A notified flow, and one whose receiver was not ready and that has ended.
+fn flows() -> Vec<FlowRecord> {
+    let notified = FlowRecord {
+        sender: "2001:db8:0:1::10".parse().unwrap(),
+        receiver: "2001:db8:0:2::20".parse().unwrap(),
+        receiver_qp: 0x22,
+        sender_qp: Some(0x1234),
+        sender_qp_from: Some(Resolved::Cm),
+        data_rate: Some(12.5e9),
+        data_packets: 1_200_000,
+        data_octets: 1_250_000_000,
+        data_sampled: None,
+        ce_share: Some(0.125),
+        ecn: Some(Ecn::Ect0),
+        not_ect: 0,
+        data_dscp: Some(26),
+        data_vlan_priority: Some(3),
+        ack_dscp: Some(26),
+        ack_vlan_priority: Some(3),
+        acks: 300_000,
+        rnr_naks: 0,
+        nak_sequence: 2,
+        nak_invalid_request: 0,
+        nak_remote_access: 0,
+        nak_remote_operation: 0,
+        resent: 40,
+        late: 1,
+        stall_max: None,
+        stall_after: None,
+        stalls: 0,
+        stalls_all: 0,
+        stalled: 0,
+        tries: None,
+        exhausted: false,
+        rtt_min: Some(4_012),
+        rtt_last: Some(9_870),
+        verdict: Some(Answer::Obeys),
+        first_seen: after(0),
+        last_seen: after(9_990),
+    };
+    let stalled = FlowRecord {
+        sender: "198.18.1.3".parse().unwrap(),
+        receiver: "192.0.2.77".parse().unwrap(),
+        receiver_qp: 0x77,
+        sender_qp: None,
+        sender_qp_from: None,
+        data_rate: None,
+        data_packets: 34_567,
+        data_octets: 35_000_000,
+        ce_share: Some(0.0),
+        ecn: Some(Ecn::NotCapable),
+        not_ect: 34_567,
+        data_vlan_priority: None,
+        ack_dscp: None,
+        ack_vlan_priority: None,
+        acks: 812,
+        rnr_naks: 5,
+        nak_sequence: 0,
+        resent: 12,
+        late: 0,
+        stall_max: Some(655_360_000),
+        stall_after: Some(Cause::RnrNak),
+        stalls: 5,
+        stalls_all: 12,
+        stalled: 5_155_000_000,
+        tries: Some(8),
+        exhausted: true,
+        rtt_min: None,
+        rtt_last: None,
+        verdict: None,
+        ..notified.clone()
+    };
+    vec![notified, stalled]
+}
+
 /// Tables with a row of every kind, and entries in every other table.
 pub(crate) fn tables() -> Tables {
     Tables {
@@ -187,6 +262,7 @@ pub(crate) fn tables() -> Tables {
         started: Some(START),
         since: START,
         qps: rows(),
+        flows: flows(),
         points: points(),
         hops: hops(),
         events: events(),

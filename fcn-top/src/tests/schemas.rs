@@ -8,8 +8,8 @@ use crate::output::json::{AUDIT, COUNTERS, INTERVAL, SNAPSHOT, VERSION};
 use crate::output::metrics::FAMILIES;
 use crate::output::{Selection, csv, json};
 use crate::record::{
-    CounterRecord, EventRecord, Holds, HopRecord, InterfaceRecord, LocalQpRecord, PauseRecord,
-    PointRecord, QpRecord, ReceiverRecord, Record, UnreadRecord,
+    CounterRecord, EventRecord, FlowRecord, Holds, HopRecord, InterfaceRecord, LocalQpRecord,
+    PauseRecord, PointRecord, QpRecord, ReceiverRecord, Record, UnreadRecord,
 };
 use crate::text::Formatter;
 use serde_json::{Map, Value, json};
@@ -73,6 +73,7 @@ fn metrics() -> String {
 fn described() -> String {
     let mut text = "## Columns\n\n".to_owned();
     table::<QpRecord>(&mut text, "rows");
+    table::<FlowRecord>(&mut text, "flows");
     table::<PointRecord>(&mut text, "notifiers");
     table::<HopRecord>(&mut text, "hops");
     table::<EventRecord>(&mut text, "events");
@@ -206,6 +207,7 @@ fn is_allowed(value: &Value, schema: &Value) -> bool {
 fn the_schema_matches_the_output() {
     let tables = json!({
         "rows": lines::<QpRecord>(),
+        "flows": lines::<FlowRecord>(),
         "notifiers": lines::<PointRecord>(),
         "hops": lines::<HopRecord>(),
         "events": lines::<EventRecord>(),

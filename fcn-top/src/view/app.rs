@@ -4,6 +4,7 @@
 use super::context::ViewContext;
 use super::events::{Events, RuleRecord};
 use super::flow::Flow;
+use super::flows::Flows;
 use super::history::{History, KEPT_ROWS, Mode};
 use super::hits::{DrawContext, Hit, Hits};
 use super::interfaces::Interfaces;
@@ -19,7 +20,7 @@ use super::theme::{Theme, Tone, to_ascii};
 use super::views::{OpenTarget, TableId, View};
 use super::{Effect, Format, Options, Tab, head};
 use crate::record::{Cell, CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
-use crate::record::{PointRecord, QpRecord, RowId};
+use crate::record::{FlowRecord, PointRecord, QpRecord, RowId};
 use crate::tables::{Details, Tables, Wanted, WantedDetails};
 use crate::text::Formatter;
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
@@ -49,9 +50,9 @@ pub struct App<'a> {
     ascii: bool,
     tab: Tab,
     /// In the order of the tabs.
-    views: [Box<dyn View>; 7],
+    views: [Box<dyn View>; 8],
     /// In the order of [`TableId`].
-    tables: [Table; 8],
+    tables: [Table; 9],
     overlay: Option<Overlay>,
     prompt: Option<Prompt>,
     /// Time of the current time series, and the row of the packets.
@@ -75,6 +76,7 @@ impl<'a> App<'a> {
             InterfaceRecord::SCHEMA,
             CounterRecord::SCHEMA,
             LocalQpRecord::SCHEMA,
+            FlowRecord::SCHEMA,
         ];
         let asks = !(options.order.is_empty() && options.filter.is_empty());
         // Order and filter apply to single events.
@@ -102,6 +104,7 @@ impl<'a> App<'a> {
                 Box::new(events),
                 Box::new(Interfaces),
                 Box::new(Nics::default()),
+                Box::new(Flows),
             ],
             tables: schemas.map(Table::new),
             overlay: None,
@@ -148,6 +151,7 @@ impl<'a> App<'a> {
         Wanted {
             qps: all || rows,
             first: few.then_some((qps.order, KEPT_ROWS)),
+            flows: all || self.tab == Tab::Flows,
             points: all || self.tab == Tab::Notifiers,
             hops: all || self.tab == Tab::Paths,
             events: all || self.tab == Tab::Events,

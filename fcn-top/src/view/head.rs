@@ -123,14 +123,17 @@ fn draw_tabs(
         .map(|view| fit::width(view.title()) + 4)
         .sum();
     let mode_width = fit::width(&mode);
-    let long = names + mode_width < area.width;
+    // With little room the names are closer together, or left out.
+    let tight = names + mode_width >= area.width;
+    let long = names + mode_width < area.width + fit::cells(Tab::ALL.len());
+    let after = if tight { "" } else { " " };
     let mut x = area.x;
     for (number, view) in (1..).zip(Tab::ALL) {
         let text = match of {
             Some((shown, all)) if view == tab => {
-                format!(" {number} {} {shown}/{all} ", view.title())
+                format!(" {number} {} {shown}/{all}{after}", view.title())
             }
-            _ if long || view == tab => format!(" {number} {} ", view.title()),
+            _ if long || view == tab => format!(" {number} {}{after}", view.title()),
             _ => format!(" {number} "),
         };
         let width = fit::width(&text).min(area.right().saturating_sub(x));

@@ -5,6 +5,7 @@ use crate::record::EventRecord;
 use crate::record::RowId;
 use crate::tables::Tables;
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -110,11 +111,17 @@ impl History {
             let room = KEPT_ROWS - qps.len();
             qps.extend(more.take(room).cloned());
         }
+        let mut flows: Vec<_> = live.flows.iter().collect();
+        if flows.len() > KEPT_LINES {
+            flows.sort_unstable_by_key(|flow| Reverse(flow.data_octets));
+            flows.truncate(KEPT_LINES);
+        }
         let tables = Tables {
             now: live.now,
             started: live.started,
             since: live.since,
             qps,
+            flows: flows.into_iter().cloned().collect(),
             points: live.points.iter().take(KEPT_LINES).cloned().collect(),
             hops: live.hops.iter().take(KEPT_LINES).cloned().collect(),
             // The log only grows, except that repetitions are counted in one of the last lines.

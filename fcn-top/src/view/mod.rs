@@ -15,6 +15,7 @@ mod events;
 mod explanation;
 pub(crate) mod fit;
 mod flow;
+mod flows;
 mod graph;
 mod head;
 mod history;

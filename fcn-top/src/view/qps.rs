@@ -42,14 +42,19 @@ pub(super) fn qp_text(record: &QpRecord) -> String {
     }
 }
 
-/// Formats a verdict in short, with the number of notifications behind it if they are few.
-pub(super) fn verdict(record: &QpRecord) -> (String, Tone) {
-    let (says, tone) = match record.verdict {
+/// Formats a verdict in short.
+pub(super) const fn answer(verdict: Option<Answer>) -> (&'static str, Tone) {
+    match verdict {
         Some(Answer::Obeys) => ("obeys", Tone::Good),
         Some(Answer::DoesNotObey) => ("does not", Tone::Bad),
         Some(Answer::Unclear) => ("unclear", Tone::Dim),
         None => ("none", Tone::Dim),
-    };
+    }
+}
+
+/// Formats a verdict in short, with the number of notifications behind it if they are few.
+pub(super) fn verdict(record: &QpRecord) -> (String, Tone) {
+    let (says, tone) = answer(record.verdict);
     let few = few(record).map_or_else(String::new, |few| format!(" {few}"));
     (format!("{says}{few}"), tone)
 }

@@ -1,7 +1,7 @@
 //! The views by name, in the order of the tabs.
 
 fcn_wire::identified! {
-    /// Views of the screen, in the order of the tabs and of the keys 1 to 7.
+    /// Views of the screen, in the order of the tabs and of the keys 1 to 8.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     Tab {
         /// Notifications to each QP.
@@ -19,6 +19,8 @@ fcn_wire::identified! {
         Interfaces = "interfaces",
         /// Counters and queue pairs of this host's NICs.
         Nics = "nics",
+        /// Flows of data, notified or not.
+        Flows = "flows",
     }
 }
 
@@ -34,6 +36,7 @@ impl Tab {
             Self::Events => "Events",
             Self::Interfaces => "Interfaces",
             Self::Nics => "NICs",
+            Self::Flows => "Flows",
         }
     }
 

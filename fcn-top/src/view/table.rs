@@ -50,6 +50,7 @@ pub(super) enum Key {
     Interface(Arc<str>),
     Counter(Arc<str>, u32, Option<Arc<str>>, Arc<str>),
     LocalQp(Arc<str>, Option<u32>, u32),
+    Flow(IpAddr, IpAddr, u32),
 }
 
 /// A column that exists only on the screen, combined from several.

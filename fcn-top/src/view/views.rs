@@ -29,6 +29,7 @@ pub(super) enum TableId {
     Interfaces,
     Counters,
     LocalQps,
+    Flows,
 }
 
 /// Target of opening a line.

@@ -25,7 +25,7 @@ enum Step {
 
 fn code() -> impl Strategy<Value = KeyCode> {
     prop_oneof![
-        6 => proptest::sample::select("1234567qspcrxJVPv/?[]{}()<>gGhjklnN+-=0 d".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char),
+        6 => proptest::sample::select("12345678qspcrxJVPv/?[]{}()<>gGhjklnN+-=0 d".chars().collect::<Vec<_>>()).prop_map(KeyCode::Char),
         1 => any::<char>().prop_map(KeyCode::Char),
         4 => proptest::sample::select(vec![
             KeyCode::Enter, KeyCode::Esc, KeyCode::Up, KeyCode::Down, KeyCode::Left, KeyCode::Right, KeyCode::Home,

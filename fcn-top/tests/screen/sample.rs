@@ -3,8 +3,9 @@
 use fcn_top::nic::known::Quantity;
 use fcn_top::record::RowId;
 use fcn_top::record::{
-    Advice, Answer, CounterRecord, EventRecord, Evidence, HopRecord, InterfaceRecord,
-    LocalQpRecord, Maker, PointRecord, QpRecord, QpSide, Resolved, Slower, Unit, origin,
+    Advice, Answer, Cause, CounterRecord, Ecn, EventRecord, Evidence, FlowRecord, HopRecord,
+    InterfaceRecord, LocalQpRecord, Maker, PointRecord, QpRecord, QpSide, Resolved, Slower, Unit,
+    origin,
 };
 use fcn_top::tables::{
     Detail, Details, Nics, PastPacket, Tables, Totals, Traffic, TrafficStep, WantedDetails,
@@ -51,6 +52,7 @@ pub fn incast(second: u64) -> Tables {
         started: Some(START),
         since: START,
         qps: qps(now),
+        flows: flows(now),
         points: points(now),
         hops: hops(now),
         events: events(now),
@@ -403,6 +405,89 @@ fn points(now: u64) -> Vec<PointRecord> {
             level_max: Some(7),
             findings: 120,
             ..point("10.255.7.1", Origin::Switch, 1, 12.0, 120)
+        },
+    ]
+}
+
+fn flows(now: u64) -> Vec<FlowRecord> {
+    let flow = |sender: &str, qp: u32| FlowRecord {
+        sender: sender.parse().unwrap(),
+        receiver: "10.0.9.20".parse().unwrap(),
+        receiver_qp: qp,
+        sender_qp: Some(qp + 0x1000),
+        sender_qp_from: Some(Resolved::Acks),
+        data_rate: Some(9.2e9),
+        data_packets: 812_345,
+        data_octets: 845_000_000,
+        data_sampled: None,
+        ce_share: Some(0.07),
+        ecn: Some(Ecn::Ect0),
+        not_ect: 0,
+        data_dscp: Some(26),
+        data_vlan_priority: None,
+        ack_dscp: Some(48),
+        ack_vlan_priority: None,
+        acks: 203_086,
+        rnr_naks: 0,
+        nak_sequence: 0,
+        nak_invalid_request: 0,
+        nak_remote_access: 0,
+        nak_remote_operation: 0,
+        resent: 0,
+        late: 0,
+        stall_max: None,
+        stall_after: None,
+        stalls: 0,
+        stalls_all: 0,
+        stalled: 0,
+        tries: None,
+        exhausted: false,
+        rtt_min: Some(4_210),
+        rtt_last: Some(11_870),
+        verdict: Some(Answer::Obeys),
+        first_seen: START,
+        last_seen: now,
+    };
+    vec![
+        flow("10.0.1.11", 0x210),
+        FlowRecord {
+            ecn: Some(Ecn::NotCapable),
+            not_ect: 7_001,
+            ce_share: Some(0.0),
+            data_packets: 7_001,
+            data_octets: 7_300_000,
+            data_rate: Some(8.1e6),
+            acks: 6_990,
+            rnr_naks: 5,
+            resent: 5,
+            stall_max: Some(655_360_000),
+            stall_after: Some(Cause::RnrNak),
+            stalls: 5,
+            stalls_all: 5,
+            stalled: 3_276_800_000,
+            verdict: None,
+            ..flow("10.0.1.12", 0x211)
+        },
+        FlowRecord {
+            sender_qp: None,
+            sender_qp_from: None,
+            data_packets: 8,
+            data_octets: 2_400,
+            data_rate: Some(0.0),
+            acks: 0,
+            ack_dscp: None,
+            resent: 7,
+            stall_max: Some(268_435_456),
+            stall_after: Some(Cause::Unanswered),
+            stalls: 6,
+            stalls_all: 6,
+            stalled: 1_610_612_736,
+            tries: Some(8),
+            exhausted: true,
+            rtt_min: None,
+            rtt_last: None,
+            verdict: None,
+            ..flow("2001:db8::7", 0x212)
         },
     ]
 }

@@ -36,6 +36,7 @@ use crate::error::{Error, Result};
 use crate::fields::{Bits, Values, bits, values, view_fields};
 use crate::finding::{Findings, Rule};
 use crate::header::ICRC_LEN;
+use crate::identified;
 use crate::layer::Layer;
 use crate::octets::u32_at;
 use core::fmt;
@@ -386,6 +387,41 @@ values! {
     }
 }
 
+identified! {
+    /// Meaning of an AETH's syndrome (InfiniBand volume 1, section 9.7.5.2.1).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    AckKind {
+        /// 0x00 to 0x1F: positive, with credits.
+        Ack = "ack",
+        /// 0x20 to 0x3F: receiver not ready, with the time to wait.
+        RnrNak = "rnr_nak",
+        /// 0x60: a PSN is missing.
+        SequenceError = "nak_sequence",
+        /// 0x61: the request is invalid.
+        InvalidRequest = "nak_invalid_request",
+        /// 0x62: access to the receiver's memory is denied.
+        RemoteAccess = "nak_remote_access",
+        /// 0x63: the receiver could not complete the request.
+        RemoteOperation = "nak_remote_operation",
+    }
+}
+
+impl Aeth {
+    /// Returns the meaning of the syndrome; `None` for a reserved one.
+    #[must_use]
+    pub const fn kind(self) -> Option<AckKind> {
+        Some(match self.syndrome {
+            0x00..=0x1F => AckKind::Ack,
+            0x20..=0x3F => AckKind::RnrNak,
+            0x60 => AckKind::SequenceError,
+            0x61 => AckKind::InvalidRequest,
+            0x62 => AckKind::RemoteAccess,
+            0x63 => AckKind::RemoteOperation,
+            _ => return None,
+        })
+    }
+}
+
 impl Deth {
     /// Offset of the source QP.
     pub(crate) const SOURCE_QP: usize = 5;
@@ -544,6 +580,25 @@ mod tests {
         }
         assert_eq!(Opcode(0x15).extended_len(), None);
         assert_eq!(Opcode::KNOWN.len(), 23 + 12 + 2 + 2);
+    }
+
+    #[test]
+    fn syndromes_have_their_meaning() {
+        let kind = |syndrome| Aeth { syndrome, msn: 0 }.kind();
+        for (syndromes, meaning) in [
+            (0x00..=0x1F, Some(AckKind::Ack)),
+            (0x20..=0x3F, Some(AckKind::RnrNak)),
+            (0x40..=0x5F, None),
+            (0x60..=0x60, Some(AckKind::SequenceError)),
+            (0x61..=0x61, Some(AckKind::InvalidRequest)),
+            (0x62..=0x62, Some(AckKind::RemoteAccess)),
+            (0x63..=0x63, Some(AckKind::RemoteOperation)),
+            (0x64..=0xFF, None),
+        ] {
+            for syndrome in syndromes {
+                assert_eq!(kind(syndrome), meaning, "{syndrome:#x}");
+            }
+        }
     }
 
     #[test]

@@ -53,6 +53,8 @@ struct Sampled {
 pub struct Estimate {
     /// Packets.
     pub packets: u64,
+    /// Octets of their IP packets.
+    pub octets: u64,
     /// Sampling interval, on average: one in this many packets.
     pub sampled: u64,
     /// Bits per second of IP packets in the last second; `None` with too few samples.
@@ -172,6 +174,7 @@ impl Volume {
         let octets = samples.octets_by_time.rate_1s(now, since, least);
         Some(Estimate {
             packets: samples.packets.sum,
+            octets: samples.octets,
             sampled: samples.packets.one_in().round() as u64,
             rate: octets.map(|octets| octets * 8.0),
             ce_share: samples.ce as f64 / count,

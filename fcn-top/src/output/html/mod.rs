@@ -212,6 +212,8 @@ pub fn shorten(tables: &mut Tables) -> Vec<String> {
         }
     }
     let mut left_out = Vec::new();
+    // The page has no table of them.
+    tables.flows.clear();
     if tables.points.len() > LINES {
         tables
             .points
