@@ -266,6 +266,7 @@ fn metrics(
             qps: true,
             first: prometheus::order().map(|order| (order, rows)),
             points: true,
+            flows: true,
             ..Wanted::default()
         })
     };

@@ -16,6 +16,12 @@ const JUDGED_ROW: &[&str] = &[
     "verdict",
 ];
 
+/// Labels that distinguish the series of flows.
+const FLOW: &[&str] = &["sender", "receiver", "receiver_qp"];
+
+/// Same, with the kind of NAK.
+const FLOW_NAK: &[&str] = &["sender", "receiver", "receiver_qp", "kind"];
+
 fcn_tool::families! {
     BUILD = "fcn_top_build_info", Gauge, &["version"], "Version of fcn-top; always 1";
     CLOCK = "fcn_top_clock_timestamp_seconds", Gauge, &[], "The moment of this page by the packets' clock";
@@ -51,4 +57,11 @@ fcn_tool::families! {
     QP_CHANGE = "fcn_top_qp_data_change_ratio", Gauge, ROW, "Least reduction of data after notifications, compared with other times: -0.5 is half";
     QP_SAMPLED = "fcn_top_qp_sampled_one_in", Gauge, ROW, "Notifications per sample: the QP's count and rate are estimates; only if there are samples";
     QP_VERDICT = "fcn_top_qp_verdict_notifications", Gauge, JUDGED_ROW, "Notifications that the verdict about the QP rests on; the verdict is a label: obeys, does_not_obey, unclear";
+    FLOW_DATA = "fcn_top_flow_data_bytes_per_second", Gauge, FLOW, "Data rate in the last second of the flows that stalled longest, and of those with the most data";
+    FLOW_CE = "fcn_top_flow_data_ce_ratio", Gauge, FLOW, "Fraction of the flow's data packets that were marked CE";
+    FLOW_RESENT = "fcn_top_flow_resent_packets", Gauge, FLOW, "Data packets of the flow that were retransmitted";
+    FLOW_STALLED = "fcn_top_flow_stalled_seconds", Gauge, FLOW, "Sum of the flow's stalls of at least 100 µs before retransmissions";
+    FLOW_EXHAUSTED = "fcn_top_flow_retries_exhausted", Gauge, FLOW, "1 if the flow's sender has probably exhausted its retries, else 0";
+    FLOW_ROUND_TRIP = "fcn_top_flow_round_trip_seconds", Gauge, FLOW, "Shortest time from a data packet to its acknowledgement where the data is captured";
+    FLOW_NAKS = "fcn_top_flow_naks", Gauge, FLOW_NAK, "NAKs of the flow's data: rnr_nak, nak_sequence, nak_invalid_request, nak_remote_access, nak_remote_operation";
 }

@@ -17,15 +17,18 @@ mod tests;
 use super::metrics as m;
 use super::{Selection, most_of};
 use crate::order::Order;
-use crate::record::{CounterRecord, INDIRECT, InterfaceRecord, PointRecord, QpRecord, QpSide};
+use crate::record::{CounterRecord, FlowRecord, INDIRECT, InterfaceRecord, PointRecord};
+use crate::record::{QpRecord, QpSide};
 use crate::tables::{Nics, Tables};
 use crate::text::Formatter;
 use fcn_tool::failure::Result;
 pub use fcn_tool::metrics::http::Server;
 use fcn_tool::metrics::{Family, Page};
 pub use fcn_tool::metrics::{listen, read_address};
+use fcn_wire::bth::AckKind;
 use fcn_wire::{Kind, Rule};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Reverse;
 use std::net::{IpAddr, TcpListener};
 
 /// Maximum number of notifiers with a series of their own.
@@ -33,6 +36,10 @@ pub const NOTIFIERS: usize = 100;
 
 /// Default number of QPs with series of their own.
 pub const QPS: usize = 100;
+
+/// Maximum number of flows with series of their own: half of them those that stalled longest, the
+/// others those with the most data.
+pub const FLOWS: usize = 100;
 
 /// Maximum number of interfaces with series of their own: the first ones.
 pub const INTERFACES: usize = 64;
@@ -82,7 +89,68 @@ impl Exposition {
         self.nics(&mut page, &tables.nics);
         self.notifiers(&mut page, tables);
         self.rows(&mut page, tables);
+        self.flows(&mut page, &tables.flows);
         page.finish()
+    }
+
+    fn flows(&self, page: &mut Page, all: &[FlowRecord]) {
+        let mut flows: Vec<&FlowRecord> = all.iter().collect();
+        let key = |flow: &FlowRecord| (flow.sender, flow.receiver, flow.receiver_qp);
+        flows.sort_unstable_by_key(|flow| (Reverse(flow.stalled), key(flow)));
+        let stalled = flows
+            .iter()
+            .take(FLOWS / 2)
+            .take_while(|flow| flow.stalled > 0);
+        let stalled = stalled.count();
+        let rest = flows.get_mut(stalled..).unwrap_or_default();
+        rest.sort_unstable_by(|a, b| {
+            let rate = |flow: &FlowRecord| flow.data_rate.unwrap_or(0.0);
+            rate(b)
+                .total_cmp(&rate(a))
+                .then_with(|| key(a).cmp(&key(b)))
+        });
+        flows.truncate(FLOWS);
+        let mut used = FxHashSet::default();
+        let flows: Vec<([String; 3], &FlowRecord)> = (flows.into_iter())
+            .map(|flow| {
+                let address = |address| self.formatter.exact_address(address);
+                let qp = format!("{:#x}", flow.receiver_qp);
+                ([address(flow.sender), address(flow.receiver), qp], flow)
+            })
+            .filter(|(labels, _)| used.insert(labels.clone()))
+            .collect();
+        let families: [(&'static Family, FlowValue); 6] = [
+            (&m::FLOW_DATA, |flow| flow.data_rate.map(|bits| bits / 8.0)),
+            (&m::FLOW_CE, |flow| flow.ce_share),
+            (&m::FLOW_RESENT, |flow| Some(flow.resent as f64)),
+            (&m::FLOW_STALLED, |flow| Some(seconds(flow.stalled))),
+            (&m::FLOW_EXHAUSTED, |flow| {
+                Some(u8::from(flow.exhausted).into())
+            }),
+            (&m::FLOW_ROUND_TRIP, |flow| flow.rtt_min.map(seconds)),
+        ];
+        for (family, value) in families {
+            let mut samples = page.family(family);
+            for (labels, flow) in &flows {
+                if let Some(value) = value(flow).filter(|value| value.is_finite()) {
+                    samples.add(labels, value);
+                }
+            }
+        }
+        let mut naks = page.family(&m::FLOW_NAKS);
+        for ([sender, receiver, qp], flow) in &flows {
+            for (kind, count) in [
+                (AckKind::RnrNak, flow.rnr_naks),
+                (AckKind::SequenceError, flow.nak_sequence),
+                (AckKind::InvalidRequest, flow.nak_invalid_request),
+                (AckKind::RemoteAccess, flow.nak_remote_access),
+                (AckKind::RemoteOperation, flow.nak_remote_operation),
+            ] {
+                if count > 0 {
+                    naks.add(&[sender, receiver, qp, kind.id()], count);
+                }
+            }
+        }
     }
 
     fn interfaces(&self, page: &mut Page, all: &[InterfaceRecord]) {
@@ -308,6 +376,9 @@ pub fn order() -> Option<Order> {
 
 /// Returns the value of a row's sample, if there is one.
 type Value = fn(&QpRecord) -> Option<f64>;
+
+/// Returns the value of a flow's sample, if there is one.
+type FlowValue = fn(&FlowRecord) -> Option<f64>;
 
 /// Converts nanoseconds to seconds.
 fn seconds(nanoseconds: u64) -> f64 {

@@ -1832,3 +1832,30 @@ fn rows_of_one_flow_are_distinct_on_the_smallest_screen() {
         assert!(rows[0] != rows[2] && rows[2].contains("10.0."), "{seen}");
     }
 }
+
+#[test]
+fn a_flow_opens_the_rows_of_its_notifications() {
+    let formatter = Formatter::default();
+    let mut app = busy(&formatter);
+    press(&mut app, KeyCode::Char('8'));
+    typed(&mut app, "/stalls>0");
+    press(&mut app, KeyCode::Enter);
+    let stalled = seen(&mut app);
+    assert!(
+        stalled.contains("10.0.1.12") && !stalled.contains("10.0.1.11"),
+        "{stalled}"
+    );
+    // It is not notified.
+    press(&mut app, KeyCode::Enter);
+    assert!(seen(&mut app).contains("RNR NAK, then up to 655 ms without data"));
+    typed(&mut app, "/");
+    app.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
+    typed(&mut app, "verdict=obeys");
+    press(&mut app, KeyCode::Enter);
+    press(&mut app, KeyCode::Enter);
+    let rows = seen(&mut app);
+    assert!(
+        rows.contains("of 13 rows") && !rows.contains("0 of 13"),
+        "{rows}"
+    );
+}

@@ -449,7 +449,7 @@ fn flows(now: u64) -> Vec<FlowRecord> {
         last_seen: now,
     };
     vec![
-        flow("10.0.1.11", 0x210),
+        flow("10.0.1.11", 0x88),
         FlowRecord {
             ecn: Some(Ecn::NotCapable),
             not_ect: 7_001,

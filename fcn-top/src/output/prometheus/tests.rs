@@ -98,6 +98,7 @@ fn the_number_of_series_is_bounded() {
     let mut tables = sample::tables();
     let (point, row) = (tables.points[0].clone(), tables.qps[0].1.clone());
     let interface = tables.interfaces[0].clone();
+    let flow = tables.flows[0].clone();
     for i in 0..2_000u32 {
         let address = IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + i));
         tables.points.push(PointRecord {
@@ -111,6 +112,13 @@ fn the_number_of_series_is_bounded() {
         };
         tables.qps.push((RowId(100 + u64::from(i)), row));
         tables.interfaces.push(interface.clone());
+        let sender = address;
+        tables.flows.push(FlowRecord {
+            sender,
+            data_rate: Some(1e9 + f64::from(i)),
+            stalled: if i % 20 == 1 { u64::from(i) } else { 0 },
+            ..flow.clone()
+        });
     }
     let samples = page_of(&tables);
     let count = |name: &str| {
@@ -123,7 +131,18 @@ fn the_number_of_series_is_bounded() {
     assert_eq!(count("fcn_top_qp_notifications_per_second"), QPS);
     assert_eq!(count("fcn_top_qp_notifications_total"), QPS);
     assert_eq!(count("fcn_top_interface_up"), INTERFACES);
-    assert!(samples.len() < 1_300, "{}", samples.len());
+    assert_eq!(count("fcn_top_flow_resent_packets"), FLOWS);
+    let has = |sender: u32| {
+        let sender = Ipv4Addr::from_bits(0x0A00_0000 + sender);
+        let label = format!("fcn_top_flow_stalled_seconds{{sender=\"{sender}\"");
+        samples.keys().any(|series| series.starts_with(&label))
+    };
+    assert!(
+        has(1_981) && has(1_021) && !has(1_001),
+        "those that stalled longest"
+    );
+    assert!(has(1_999) && !has(1), "and those with the most data");
+    assert!(samples.len() < 2_100, "{}", samples.len());
     let none = checked(&Exposition::new(0, Formatter::default()).page(&tables));
     assert!(!none.keys().any(|series| series.starts_with("fcn_top_qp_")));
 }
