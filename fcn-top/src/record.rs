@@ -287,6 +287,7 @@ records! {
         stalls_all: u64 = "All", 6, Count, "Number of stalls, whatever they followed", |v| Cell::Count(*v);
         stalled: u64 = "Stalled", 9, Span, "Sum of all stalls, in nanoseconds", |v| Cell::Span(*v);
         tries: Option<u8> = "Tries", 5, Count, "Transmissions of the last packet that was sent several times, if it is not acknowledged and no newer data followed", |v| count(v);
+        path_pauses: u64 = "Pauses", 6, Count, "Data packets before which PFC or PAUSE had paused their path since the flow's previous packet, on the link captured; the verdict does not count these gaps", |v| Cell::Count(*v);
         exhausted: bool = "Exhausted", 9, Name, "Whether the sender has probably exhausted its retries: it sent one packet 8 times, or 3 times and then nothing for twice as long as before the last time, without an acknowledgement", |v| Cell::Name(if *v { "yes" } else { "no" });
         rtt_min: Option<u64> = "RTT min", 9, Span, "Shortest time from a data packet to its acknowledgement where the data is captured, in nanoseconds: there and back from the capture point to the receiver", |v| some(v, Cell::Span);
         rtt_last: Option<u64> = "RTT", 9, Span, "The same time at the last packet that was sent once and acknowledged by itself, in nanoseconds", |v| some(v, Cell::Span);

@@ -20,6 +20,7 @@ use crate::labels::Labels;
 use crate::marks::Marks;
 use crate::obedience::{Obedience, Order, UnattributedNotification, Verdict};
 use crate::origin::{Cnp, Inference, Origins, PathMarks, SeenData};
+use crate::pauses::{LINK_SPEED, PauseFinding, PauseTable, Pauser, Scope};
 use crate::receivers::{FlowMarks, Receivers};
 use crate::resolve::Resolver;
 use crate::resolved::Resolved;
@@ -29,6 +30,7 @@ use crate::translation::{Attribution, Translations};
 use fcn_wire::bth::AckKind;
 use fcn_wire::{Frame, Kind, Message, Notification, Opcode, Origin, Qp, Rule, Subject};
 use std::net::IpAddr;
+use std::num::NonZeroU64;
 
 /// Maximum number of QPs whose acknowledgements are counted before their flow is known.
 const EARLY_ACKS: usize = 4096;
@@ -128,6 +130,8 @@ pub struct Flow<E> {
     marks: Marks,
     obedience: Obedience,
     answers: FlowMarks,
+    /// Number of data packets before which flow control paused their path.
+    pub pauses: u32,
     /// Acknowledgements, retransmissions and silences.
     pub exchange: Exchange,
     /// The caller's data.
@@ -182,6 +186,25 @@ impl<E> Flow<E> {
             ..data.sighting
         };
         data.rule = (self.marks).data(sighting, data.able, (watched, several), data.earlier);
+    }
+
+    /// Records whether flow control has paused the path of `data` since the flow's latest packet.
+    #[cold]
+    fn check_pauses(
+        &mut self,
+        pauses: &PauseTable,
+        capture: &Capture,
+        frame: &Frame<'_>,
+        data: &Data,
+    ) {
+        let Some(source) = frame.ethernet_source() else {
+            return;
+        };
+        let class = data.class.and_then(Class::priority);
+        if pauses.paused_since(capture.point, source, class, self.latest) {
+            self.pauses = self.pauses.saturating_add(1);
+            self.obedience.path_paused();
+        }
     }
 
     /// Processes a notification about the flow; returns the broken rule about CE marks.
@@ -371,6 +394,7 @@ pub struct Correlator<E> {
     translations: Translations,
     origins: Origins,
     receivers: Receivers,
+    pauses: PauseTable,
 }
 
 impl<E: Default> Correlator<E> {
@@ -388,6 +412,7 @@ impl<E: Default> Correlator<E> {
             translations: Translations::new(connections),
             origins: Origins::new(connections),
             receivers: Receivers::default(),
+            pauses: PauseTable::new(LINK_SPEED),
         }
     }
 
@@ -409,6 +434,7 @@ impl<E: Default> Correlator<E> {
             let data = self.data(capture, frame, (&data, false), |_, _| ());
             return data.map_or(Outcome::Other, |(data, ())| Outcome::Data(data));
         }
+        self.pause(capture, frame);
         self.other(capture, frame);
         Outcome::Other
     }
@@ -476,6 +502,9 @@ impl<E: Default> Correlator<E> {
         if capture.sampled {
             flow.class = data.class;
         } else {
+            if !self.pauses.is_empty() && earlier.is_none() {
+                flow.check_pauses(&self.pauses, capture, frame, &data);
+            }
             flow.data(&mut data, (capture.watched, several));
             if data.new_mark && data.order.is_some_and(|order| order != Order::Copied) {
                 data.silent =
@@ -756,6 +785,40 @@ impl<E> Correlator<E> {
     #[must_use]
     pub const fn origins(&self) -> &Origins {
         &self.origins
+    }
+
+    /// Sets the speed of the links in bit/s, for how long pauses last; forgets earlier pauses.
+    pub fn set_link_speed(&mut self, speed: NonZeroU64) {
+        self.pauses = PauseTable::new(speed);
+    }
+
+    /// Processes a PFC or PAUSE frame; ignores anything else. Returns what is remarkable.
+    pub fn pause(&mut self, capture: &Capture, frame: &Frame<'_>) -> Option<PauseFinding> {
+        let mac = frame.mac_control_source()?;
+        let mut pause = |scope, quanta| {
+            let pauser = Pauser {
+                point: capture.point,
+                mac,
+                scope,
+            };
+            self.pauses.frame(capture.at, pauser, quanta)
+        };
+        if let Some(quanta) = frame.global_pause() {
+            return pause(Scope::Link, quanta);
+        }
+        let Message::Pfc(pfc) = frame.message() else {
+            return None;
+        };
+        let findings = pfc
+            .enabled()
+            .map(|(class, quanta)| pause(Scope::Class(class as u8), quanta));
+        findings.fold(None, Option::or)
+    }
+
+    /// Returns the pauses by flow control.
+    #[must_use]
+    pub const fn pauses(&self) -> &PauseTable {
+        &self.pauses
     }
 
     /// Returns the receivers.

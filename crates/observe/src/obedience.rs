@@ -127,6 +127,8 @@ struct Pace {
     /// Share of the time that is busy.
     busy: f32,
     paused: bool,
+    /// True if flow control paused its path.
+    path_paused: bool,
 }
 
 /// Sums over notifications: the excess of data in a bin over that around it, in octets per
@@ -259,6 +261,9 @@ pub struct Obedience {
     turned_behind: bool,
     turned_next: bool,
     turned_ever: bool,
+    /// True if flow control paused its path before the latest stamp, and before the next one.
+    path_paused: bool,
+    path_paused_next: bool,
     /// True if there was data long after a notification.
     left_alone: bool,
     /// True after the first data packet.
@@ -603,6 +608,13 @@ impl Obedience {
         }
     }
 
+    /// Records that flow control has paused the flow's path since the latest data: the time until
+    /// the next data does not count.
+    pub fn path_paused(&mut self) {
+        self.path_paused_next = true;
+        self.by_gap.path_paused();
+    }
+
     /// Records that the latest data was marked CE before the capture point.
     pub const fn marked(&mut self) {
         self.marked_since = self.marked_since.saturating_add(1);
@@ -634,6 +646,7 @@ impl Obedience {
             self.waiting = (last >= self.latest).then_some((last, last));
         }
         (self.spread, self.latest) = (self.latest, at);
+        self.path_paused = core::mem::take(&mut self.path_paused_next);
         (self.octets, self.skipped) = (0, 0);
         self.turned = false;
         self.turned_behind = false;
@@ -721,8 +734,10 @@ impl Obedience {
         let pace = Pace {
             rate: self.octets as f32 / length as f32,
             busy,
-            paused,
+            paused: paused || self.path_paused,
+            path_paused: self.path_paused,
         };
+        let paused = pace.paused;
         let mut start = from;
         if let Some((first, last)) = self.waiting
             && first < to
@@ -764,7 +779,8 @@ impl Obedience {
         }
         if pace.paused {
             // Notifications may lie within a pause: it counts in the part that holds most of it.
-            if self.bins.is_some() && to - from > (self.latest - self.spread) / 2 {
+            let is_own = !pace.path_paused && self.bins.is_some();
+            if is_own && to - from > (self.latest - self.spread) / 2 {
                 let since = a as f32;
                 self.paused.0 += 1.0;
                 self.paused.1 += since;

@@ -6,9 +6,12 @@
 //! (XON), or times out: no frame renews it within twice its pause time.
 
 use crate::bounded::Bounded;
+use crate::sightings::CapturePoint;
 use core::num::NonZeroU64;
 use fcn_wire::pfc::QUANTUM_BITS;
 
+/// Usual speed of a link in bit/s \[choice\].
+pub const LINK_SPEED: NonZeroU64 = NonZeroU64::new(100_000_000_000).unwrap();
 /// Shortest episode that is a storm, in ns \[choice\]: PFC watchdogs of switches detect a storm
 /// after 100 to 400 ms.
 pub const STORM: u64 = 200_000_000;
@@ -38,10 +41,10 @@ impl Scope {
 }
 
 /// Sender of pauses, and what it pauses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pauser {
-    /// Number of the capture point.
-    pub point: u32,
+    /// Capture point.
+    pub point: CapturePoint,
     /// Source address of the frames: its neighbour on the link is what pauses.
     pub mac: [u8; 6],
     /// Traffic that it pauses.
@@ -181,7 +184,7 @@ struct Latest {
 #[derive(Debug)]
 pub struct PauseTable {
     pausers: Bounded<Pauser, Pauses>,
-    latest: Bounded<(u32, Scope), Latest>,
+    latest: Bounded<(CapturePoint, Scope), Latest>,
     speed: NonZeroU64,
 }
 
@@ -202,14 +205,19 @@ impl PauseTable {
         let time = u64::from(quanta) * QUANTUM_BITS * 1_000_000_000 / self.speed;
         let pauses = (self.pausers).get_or_insert_with(pauser, at, Pauses::default);
         let becomes_storm = pauses.frame(at, quanta, time);
+        let known = (pauser.point, pauser.scope);
         if quanta == 0 {
+            if let Some(latest) = self.latest.get_mut(&known)
+                && latest.mac == pauser.mac
+            {
+                latest.until = latest.until.min(at);
+            }
             return None;
         }
         let latest = Latest {
             mac: pauser.mac,
             until: at.saturating_add(time),
         };
-        let known = (pauser.point, pauser.scope);
         let earlier = core::mem::replace(
             (self.latest).get_or_insert_with(known, at, || latest),
             latest,
@@ -220,6 +228,31 @@ impl PauseTable {
         let is_mutual = earlier.mac != pauser.mac && earlier.until > at;
         (is_mutual && !core::mem::replace(&mut pauses.is_mutual, true))
             .then_some(PauseFinding::Mutual { other: earlier.mac })
+    }
+
+    /// Returns true if no pause was captured.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.pausers.is_empty()
+    }
+
+    /// Returns true if traffic of `priority` from `source` was paused at a time after `since`; with
+    /// an unknown priority, if all traffic was. A pause applies to all that its sender does not send
+    /// itself.
+    #[must_use]
+    pub fn paused_since(
+        &self,
+        point: CapturePoint,
+        source: [u8; 6],
+        priority: Option<u8>,
+        since: u64,
+    ) -> bool {
+        let scopes = [Some(Scope::Link), priority.map(Scope::Class)];
+        scopes.into_iter().flatten().any(|scope| {
+            let latest = self.latest.get(&(point, scope));
+            latest.is_some_and(|latest| latest.mac != source && latest.until > since)
+        })
     }
 
     /// Returns the senders of pauses, in no particular order.
@@ -236,12 +269,12 @@ mod tests {
     const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
     const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 2];
     /// 100 Gbit/s: a quantum lasts 5.12 ns, and the longest pause 335.5 µs.
-    const SPEED: NonZeroU64 = NonZeroU64::new(100_000_000_000).unwrap();
+    const SPEED: NonZeroU64 = LINK_SPEED;
     const LONGEST: u64 = 335_539;
 
     fn pauser(mac: [u8; 6]) -> Pauser {
         Pauser {
-            point: 0,
+            point: CapturePoint::default(),
             mac,
             scope: Scope::Class(3),
         }
@@ -291,6 +324,23 @@ mod tests {
         assert_eq!((pauses.episodes, pauses.timed_out), (1, 0));
         assert_eq!(pauses.paused(u64::MAX), 2_501 * LONGEST);
         assert_eq!(pauses.longest(u64::MAX), 2_500 * 400_000 + LONGEST);
+    }
+
+    #[test]
+    fn traffic_is_paused_until_the_end_of_a_pause() {
+        let mut table = PauseTable::new(SPEED);
+        table.frame(1_000, pauser(MAC), u16::MAX);
+        let paused = |table: &PauseTable, mac, priority, since| {
+            table.paused_since(CapturePoint::default(), mac, priority, since)
+        };
+        assert!(paused(&table, OTHER, Some(3), 1_000 + LONGEST - 1));
+        assert!(!paused(&table, OTHER, Some(3), 1_000 + LONGEST));
+        table.frame(5_000, pauser(MAC), 0);
+        assert!(paused(&table, OTHER, Some(3), 4_999));
+        assert!(!paused(&table, OTHER, Some(3), 5_000));
+        for (mac, priority) in [(MAC, Some(3)), (OTHER, Some(4)), (OTHER, None)] {
+            assert!(!paused(&table, mac, priority, 0));
+        }
     }
 
     #[test]

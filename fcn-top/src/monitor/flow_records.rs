@@ -70,6 +70,7 @@ impl Monitor {
             stalls_all: silences.iter().map(|each| u64::from(each.count)).sum(),
             stalled: (silences.iter()).fold(0, |sum, each| sum.saturating_add(each.total)),
             tries: exchange.unanswered_tries(),
+            path_pauses: flow.pauses.into(),
             exhausted: exchange.has_exhausted_retries(self.now),
             rtt_min,
             rtt_last,

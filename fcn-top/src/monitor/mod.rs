@@ -45,7 +45,6 @@ use crate::tables::{
 };
 use course::RunSeries;
 use events::Log;
-use fcn_observe::pauses::PauseTable;
 use fcn_observe::{Class, Correlator, FlowKey, Routing, RowKey};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::{Findings, Kind, Rule, Severity};
@@ -111,14 +110,14 @@ pub struct Monitor {
     of_samples: Vec<Observed>,
     sequences: Sequences,
     unread: UnreadPackets,
-    pauses: PauseTable,
 }
 
 impl Monitor {
     /// Creates a monitor without packets.
     pub fn new(settings: Settings) -> Self {
         let limits = settings.limits;
-        let pauses = PauseTable::new(settings.link_speed);
+        let mut correlator = Correlator::new(limits.flows, limits.connections);
+        correlator.set_link_speed(settings.link_speed);
         Self {
             settings,
             now: 0,
@@ -131,7 +130,7 @@ impl Monitor {
             totals: Totals::default(),
             rows: Rows::new(limits.rows),
             notifiers: Notifiers::new(limits.points),
-            correlator: Correlator::new(limits.flows, limits.connections),
+            correlator,
             routing: Routing::default(),
             paths: Paths::new(limits.paths.max(1)),
             reporter: Reporter::new(Log::new(limits.events.max(1))),
@@ -146,7 +145,6 @@ impl Monitor {
             of_samples: Vec::new(),
             sequences: Sequences::default(),
             unread: UnreadPackets::default(),
-            pauses,
         }
     }
 
@@ -501,7 +499,7 @@ impl Monitor {
             unread: self.unread.records(),
             receivers: pauses::receivers(self.correlator.receivers()),
             pauses: pauses::pauses(
-                &self.pauses,
+                self.correlator.pauses(),
                 self.elapsed(),
                 self.settings.hides_names,
                 |place| self.interfaces.name(place),

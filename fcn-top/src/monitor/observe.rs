@@ -13,7 +13,6 @@ use crate::tables::{FlowStep, TrafficStep};
 use fcn_observe::RowKey;
 use fcn_observe::correlator::{Capture, NotificationPacket};
 use fcn_observe::malformed::Malformed;
-use fcn_observe::pauses::{Pauser, Scope};
 use fcn_observe::rules::{Duties, crosses};
 use fcn_observe::sightings::{CapturePoint, hides_interface};
 use fcn_observe::{Class, DataPacket, FlowKey, access};
@@ -156,9 +155,9 @@ impl Monitor {
                 self.unread.count(why);
                 self.totals.unread += 1;
             }
-            if let Some(quanta) = frame.global_pause() {
+            if frame.global_pause().is_some() {
                 self.totals.global_pauses += 1;
-                self.paused(packet, frame, Scope::Link, quanta);
+                self.paused(packet, frame);
             }
             match malformed {
                 Some(broken) => self.malformed(packet, frame, broken, &mut findings),
@@ -631,9 +630,7 @@ impl Monitor {
             Message::Pfc(pfc) => {
                 let pauses = self.interfaces.pause(packet.interface, &pfc);
                 self.totals.pfc += u64::from(pauses);
-                for (class, quanta) in pfc.enabled() {
-                    self.paused(packet, frame, Scope::Class(class as u8), quanta);
-                }
+                self.paused(packet, frame);
             }
             Message::Cnm(_) => self.totals.cnms += 1,
             Message::Other if quotes_fast_cnp(frame) => {
@@ -648,18 +645,11 @@ impl Monitor {
         }
     }
 
-    /// Processes a pause of `scope`.
+    /// Processes a PFC or PAUSE frame.
     #[cold]
-    fn paused(&mut self, packet: &Packet<'_>, frame: &Frame<'_>, scope: Scope, quanta: u16) {
-        let Some(mac) = frame.mac_control_source() else {
-            return;
-        };
-        let pauser = Pauser {
-            point: packet.interface,
-            mac,
-            scope,
-        };
-        if let Some(finding) = self.pauses.frame(packet.at, pauser, quanta) {
+    fn paused(&mut self, packet: &Packet<'_>, frame: &Frame<'_>) {
+        let capture = self.capture(packet, false);
+        if let Some(finding) = self.correlator.pause(&capture, frame) {
             let about = self.about(packet, frame);
             self.reporter.pause(&about, finding);
         }

@@ -23,7 +23,7 @@ pub fn pauses(
         .map(|(pauser, pauses)| {
             let (paused, longest) = (pauses.paused(now), pauses.longest(now));
             PauseRecord {
-                interface: name(pauser.point),
+                interface: name(pauser.point.interface()),
                 mac: mac(pauser.mac).into(),
                 class: pauser.scope.class(),
                 frames: pauses.frames,

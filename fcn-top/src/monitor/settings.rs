@@ -2,14 +2,12 @@
 
 use super::samples::OneIn;
 use fcn_observe::access;
+use fcn_observe::pauses::LINK_SPEED;
 use fcn_observe::rules::FLOW_RATE;
 use fcn_wire::Profile;
 use fcn_wire::pnc::Prefix;
 use std::net::IpAddr;
 use std::num::NonZeroU64;
-
-/// Usual speed of a link, in bit/s \[choice\].
-const LINK_SPEED: NonZeroU64 = NonZeroU64::new(100_000_000_000).unwrap();
 
 /// Decoding options, and limits on what the monitor keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]

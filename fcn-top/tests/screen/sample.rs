@@ -441,6 +441,7 @@ fn flows(now: u64) -> Vec<FlowRecord> {
         stalls_all: 0,
         stalled: 0,
         tries: None,
+        path_pauses: 0,
         exhausted: false,
         rtt_min: Some(4_210),
         rtt_last: Some(11_870),

@@ -127,6 +127,11 @@ impl ByGap {
         self.pace.message_ends();
     }
 
+    /// Records that flow control has paused the flow's path since the latest data.
+    pub const fn path_paused(&mut self) {
+        self.pace.path_paused();
+    }
+
     /// Records a notification, which lies in the gap from the data before it to the data after it.
     pub fn notified(&mut self) {
         self.pace.notify();

@@ -150,6 +150,11 @@ impl Pace {
         }
     }
 
+    /// Records that the latest gap is no choice of the sender's.
+    pub const fn path_paused(&mut self) {
+        (self.packet.idle, self.burst.idle) = (true, true);
+    }
+
     /// Records a notification, which lies in the open gaps.
     pub const fn notify(&mut self) {
         self.packet.notified = true;

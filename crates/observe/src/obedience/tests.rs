@@ -682,3 +682,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn gaps_while_the_path_is_paused_do_not_count() {
+    let verdict = |is_known: bool| {
+        let mut flow = Obedience::default();
+        let (mut at, mut random) = (0, 1_u32);
+        for n in 0..20_000_u32 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            at += 900 + u64::from(random >> 24);
+            // A switch notifies, and pauses the link soon after, when its queue is long.
+            if n > 4_000 && n % 40 == 7 {
+                flow.notified(at - 500);
+            }
+            if n > 4_000 && n % 40 == 9 {
+                at += 12_000;
+                if is_known {
+                    flow.path_paused();
+                }
+            }
+            flow.data(at, 1_000, 0);
+        }
+        flow.verdict()
+    };
+    assert_ne!(verdict(false).answer, Answer::DoesNotObey);
+    let known = verdict(true);
+    assert_eq!(known.answer, Answer::DoesNotObey, "{}", known.evidence);
+}

@@ -587,6 +587,15 @@ impl<'a> Frame<'a> {
         (*opcode == OPCODE_PAUSE.to_be_bytes()).then(|| u16::from_be_bytes([*high, *low]))
     }
 
+    /// Returns the source of the outermost Ethernet header. `None` if the frame begins with
+    /// something else.
+    #[must_use]
+    pub fn ethernet_source(&self) -> Option<[u8; 6]> {
+        let outermost = self.spans.first()?;
+        let addresses = (outermost.layer == Layer::Ethernet).then_some(self.bytes)?;
+        addresses.get(6..)?.first_chunk().copied()
+    }
+
     /// Returns the source address of a MAC control frame, which is PAUSE or PFC.
     #[must_use]
     pub fn mac_control_source(&self) -> Option<[u8; 6]> {
