@@ -328,6 +328,7 @@ impl Memory {
             if !capture.watched {
                 self.correlator.passed(&capture);
             }
+            self.correlator.pause(&capture, frame);
             self.correlator.other(&capture, frame);
             return;
         };

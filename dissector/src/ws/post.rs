@@ -166,7 +166,8 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
         if let Some(link) = link {
             let mut whole = Frame::empty(&profile);
             whole.reparse(inner, source.wire_len, link);
-            if whole.datagram().map(Datagram::payload_at) == Some(seen.at.start) {
+            let is_same = whole.datagram().map(Datagram::payload_at) == Some(seen.at.start);
+            if is_same || seen.kind == NoteKind::MacControl {
                 return work(&whole);
             }
         }
@@ -196,14 +197,17 @@ fn remember<'p>(call: Call<'p>, seen: &Note<'p>) {
             };
             memory::notification(visit, &notice);
         });
-    } else if seen.kind == NoteKind::Roce {
+    } else if matches!(seen.kind, NoteKind::Roce | NoteKind::MacControl) {
         guard(|| with_frame(&mut |frame| memory::packet(visit, frame)));
     }
 }
 
 /// Returns the innermost message of a frame that is not quoted.
 fn innermost<'p>(all: &Notes<'p, Note<'p>>) -> Option<Note<'p>> {
-    let is_message = |kind| matches!(kind, NoteKind::Roce | NoteKind::Proxy | NoteKind::Wan);
+    let is_message = |kind| {
+        use NoteKind::{MacControl, Proxy, Roce, Wan};
+        matches!(kind, Roce | Proxy | Wan | MacControl)
+    };
     all.iter()
         .filter(|seen| !seen.quoted && is_message(seen.kind))
         .last()
