@@ -29,6 +29,7 @@ use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate};
 use fcn_observe::sightings::CapturePoint;
 use fcn_observe::{Bounded, Class, ClassRelation, DataPacket, FlowKey, Resolved, RowKey, Verdict};
 use fcn_observe::{access, correlator};
+use fcn_wire::bth::Aeth;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Frame, Kind, Message, Notification, Origin, Qp, Rule, Subject};
 use flows::History;
@@ -380,7 +381,7 @@ impl Memory {
     fn acknowledged(&mut self, moment: FrameTime, point: CapturePoint, frame: &Frame<'_>) {
         if let Message::Roce(bth, Some(roce)) = frame.message()
             && let Some(flow) = self.correlator.flow_acknowledged(frame)
-            && let Some(kind) = roce.aeth().and_then(|aeth| aeth.kind())
+            && let Some(kind) = roce.aeth().and_then(Aeth::kind)
         {
             let tick = self.tick;
             (self.exchange).acknowledged((moment, point), (flow, bth.psn()), kind, tick);
