@@ -171,6 +171,11 @@ fields! {
     RoceIcrcStatus = Roce, "rocev2.icrc.status", "ICRC Status", Kind::Named(8), values CHECKSUM;
     RoceIcrcMatches = Roce, "rocev2.icrc.matches", "ICRC reading that matches", Kind::Text;
     RoceIcrcUnchecked = Roce, "rocev2.icrc.unchecked", "ICRC unchecked because", Kind::Text;
+    RoceRetransmission = Roce, "rocev2.retransmission_of", "Retransmission of the packet in frame", Kind::Frame(Link::Cause);
+    RoceRetransmitted = Roce, "rocev2.retransmitted_after", "Time since the first transmission", Kind::Span;
+    RoceAcknowledges = Roce, "rocev2.acknowledges", "Acknowledges the packet in frame", Kind::Frame(Link::Cause);
+    RoceRefuses = Roce, "rocev2.refuses", "Refuses the packet in frame (NAK)", Kind::Frame(Link::Cause);
+    RoceRoundTrip = Roce, "rocev2.round_trip", "Round-trip time", Kind::Span;
 
     CnpQuoted = Cnp, "cnp.quoted", "Quoted Congestion Notification Packet", Kind::Node;
     CnpSender4 = Cnp, "cnp.sender_ipv4", "Notified sender", Kind::Ipv4;

@@ -34,6 +34,11 @@ fn is_ours(line: &str) -> bool {
             "[ICRC Status: ",
             "[ICRC reading ",
             "[ICRC unchecked ",
+            "[Retransmission of the packet ",
+            "[Time since the first transmission: ",
+            "[Acknowledges the packet ",
+            "[Refuses the packet ",
+            "[Round-trip time: ",
         ])
         || start(&["Fast CNP option", "Proxy Network Node Address option"])
         || start(&["Proxy Node Capability of ", "Proxy Node Capability: "])

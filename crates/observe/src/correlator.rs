@@ -112,6 +112,8 @@ pub struct Data {
     pub silent: bool,
     /// Broken rule about CE marks next to Fast CNPs.
     pub rule: Option<Rule>,
+    /// True if it is a retransmission, as far as known.
+    pub is_resent: bool,
     /// Something else wrong with its flow.
     pub incident: Option<Incident>,
 }
@@ -173,6 +175,7 @@ impl<E> Flow<E> {
                 }
             }
             data.order = Some(order);
+            let resent = self.exchange.resent;
             data.incident = self.exchange.data(&Sent {
                 at,
                 sequence: data.sequence,
@@ -180,6 +183,7 @@ impl<E> Flow<E> {
                 asks_for_ack: data.asks_for_ack,
                 ecn: data.class.map(Class::ecn),
             });
+            data.is_resent = self.exchange.resent != resent;
         }
         let sighting = Sighting {
             at: self.latest,
@@ -483,6 +487,7 @@ impl<E: Default> Correlator<E> {
             new_mark: ce && earlier.is_none_or(|earlier| !earlier.ce),
             silent: false,
             rule: None,
+            is_resent: false,
             incident: None,
         };
         if let Some(outer) = &packet.outer {
@@ -738,6 +743,19 @@ impl<E> Correlator<E> {
             .filter(|(_, flow)| flow.source_port == tuple.source_port)
             .max_by_key(|(_, flow)| flow.latest)
             .map(|(key, _)| *key)
+    }
+
+    /// Returns the flow whose data `frame` acknowledges, if it is an acknowledgement.
+    #[must_use]
+    pub fn flow_acknowledged(&self, frame: &Frame<'_>) -> Option<FlowKey> {
+        let Message::Roce(bth, _) = frame.message() else {
+            return None;
+        };
+        let acknowledges = acknowledges(bth.opcode());
+        (acknowledges).then(|| {
+            self.resolver
+                .flow_of(frame.ip()?.destination, bth.dest_qp())
+        })?
     }
 
     /// Returns the flow that notifications with that key to `destination` are about.

@@ -12,22 +12,26 @@
 //! lost that way is reported as forgotten.
 #![forbid(unsafe_code)]
 
+mod exchange;
 mod flows;
 mod rate;
 mod recent;
 #[cfg(test)]
 mod tests;
 
+pub use exchange::Links;
 pub use recent::FrameTime;
 
+use exchange::Exchange;
 use fcn_observe::correlator::{Capture, Correlator, NotificationContext, Topic as Common};
 use fcn_observe::origin::{Cnp, Inference};
 use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate};
 use fcn_observe::sightings::CapturePoint;
 use fcn_observe::{Bounded, Class, ClassRelation, DataPacket, FlowKey, Resolved, RowKey, Verdict};
 use fcn_observe::{access, correlator};
+use fcn_wire::bth::Aeth;
 use fcn_wire::pnc::Prefix;
-use fcn_wire::{Frame, Kind, Notification, Origin, Qp, Rule, Subject};
+use fcn_wire::{Frame, Kind, Message, Notification, Origin, Qp, Rule, Subject};
 use flows::History;
 use std::net::IpAddr;
 
@@ -41,7 +45,7 @@ pub const MAX_LISTED: usize = 7;
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Data flows, and as many groups of notifications by kind and QP or flow. A flow takes about
-    /// 984 octets, and up to 3,400 more if there are notifications about it; 100,000 are more than
+    /// 1,216 octets, and up to 3,400 more if there are notifications about it; 100,000 are more than
     /// a link in one capture has at a time.
     pub flows: usize,
     /// Connections learnt from RDMA CM or from acknowledgements, and flow labels.
@@ -49,14 +53,17 @@ pub struct Limits {
     /// Notifications, of about 300 octets each, and as many data frames that led to one, of 60
     /// octets each. Wireshark itself needs more for a frame.
     pub notices: usize,
+    /// Data packets by PSN, of about 90 octets each, and as many links to them, of 60 octets each.
+    pub packets: usize,
 }
 
 impl Limits {
-    /// At most about 800 MB in total, if every table is full.
+    /// At most about 900 MB in total, if every table is full.
     pub const DEFAULT: Self = Self {
         flows: 100_000,
         connections: 100_000,
         notices: 500_000,
+        packets: 500_000,
     };
 }
 
@@ -261,6 +268,7 @@ pub struct Memory {
     last: Bounded<RowKey, u64>,
     notices: Bounded<u32, Notice>,
     effects: Bounded<u32, DataContext>,
+    exchange: Exchange,
     now: u64,
     tick: u64,
     /// Highest frame number of the forgotten notifications.
@@ -278,6 +286,7 @@ impl Memory {
             last: Bounded::new(limits.flows),
             notices: Bounded::new(limits.notices),
             effects: Bounded::new(limits.notices),
+            exchange: Exchange::new(limits.packets),
             now: 0,
             tick: 0,
             forgotten: 0,
@@ -330,6 +339,7 @@ impl Memory {
             }
             self.correlator.pause(&capture, frame);
             self.correlator.other(&capture, frame);
+            self.acknowledged(moment, info.capture_point, frame);
             return;
         };
         // Marks are checked from the first packet on, rates as soon as there is another capture
@@ -355,12 +365,33 @@ impl Memory {
         let Some((shown, is_late)) = shown else {
             return;
         };
+        if let (Some(_), Some(psn)) = (shown.order, shown.sequence.of_connection()) {
+            let place = (moment, info.capture_point);
+            let tick = self.tick;
+            (self.exchange).data(place, (shown.key, psn), shown.is_resent, tick);
+        }
         if shown.rule.is_some() {
             self.effects_mut(moment.frame).rule = shown.rule;
         }
         if is_late {
             self.correct(moment, &shown.key, shown.sighting.ce, data.outer.is_some());
         }
+    }
+
+    /// Links an acknowledgement to the data packet that it names.
+    fn acknowledged(&mut self, moment: FrameTime, point: CapturePoint, frame: &Frame<'_>) {
+        if let Message::Roce(bth, Some(roce)) = frame.message()
+            && let Some(flow) = self.correlator.flow_acknowledged(frame)
+            && let Some(kind) = roce.aeth().and_then(Aeth::kind)
+        {
+            let tick = self.tick;
+            (self.exchange).acknowledged((moment, point), (flow, bth.psn()), kind, tick);
+        }
+    }
+
+    /// Returns the links of a data packet or an acknowledgement to an earlier one.
+    pub fn links(&self, frame: u32) -> Option<Links> {
+        self.exchange.links(frame)
     }
 
     /// Reassigns notifications to data that is late in the file, but precedes them in time.

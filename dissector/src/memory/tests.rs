@@ -407,6 +407,7 @@ fn tables_keep_their_limits_and_say_what_they_forgot() {
         flows: 4,
         connections: 4,
         notices: 8,
+        packets: 8,
     };
     let mut memory = Memory::new(Settings::default(), limits);
     for i in 0..200u32 {
@@ -453,7 +454,7 @@ fn notifications_beyond_those_shown_are_counted() {
 #[test]
 fn entries_are_as_small_as_the_limits_say() {
     let flow = size_of::<correlator::Flow<History>>();
-    assert!(flow <= 984, "{flow}");
+    assert!(flow <= 1_216, "{flow}");
     assert!(size_of::<Notice>() <= 304, "{}", size_of::<Notice>());
     assert!(
         size_of::<DataContext>() <= 36,
@@ -513,7 +514,7 @@ proptest! {
         window: u32, rate: u32,
     ) {
         let settings = Settings::new(Vec::new(), Vec::new(), rate, u64::from(window) * 1000);
-        let mut memory = Memory::new(settings, Limits { flows: 3, connections: 2, notices: 5 });
+        let mut memory = Memory::new(settings, Limits { flows: 3, connections: 2, notices: 5, packets: 4 });
         for (frame, at, qp, what) in acts {
             let capture_point = CapturePoint::new(u32::from(what % 2));
             let info = FrameInfo { frame, at, capture_point };
@@ -581,4 +582,41 @@ fn classes_of_notifications_are_compared_with_those_of_data() {
     let with_data = notice(&memory, 3);
     assert_eq!(with_data.class_relation, Some(ClassRelation::WithData));
     assert_eq!(with_data.broken[4], Some(Rule::ClassWithData));
+}
+
+/// Has RECEIVER answer data up to this PSN, to QP 9, with this syndrome.
+fn answer(memory: &mut Memory, info: FrameInfo, psn: u32, syndrome: u8) {
+    let mut answer = with_psn(psn);
+    (answer[28], answer[35]) = (17, 9);
+    answer[2..4].copy_from_slice(&48u16.to_be_bytes());
+    answer[12..16].copy_from_slice(&RECEIVER);
+    answer[16..20].copy_from_slice(&SENDER);
+    answer[24..26].copy_from_slice(&28u16.to_be_bytes());
+    answer.extend([syndrome, 0, 0, 1, 0, 0, 0, 0]);
+    let frame = Frame::parse(&answer, answer.len(), LinkType::RawIp, &Profile::DEFAULT);
+    memory.packet(info, &frame);
+}
+
+#[test]
+fn retransmissions_and_acknowledgements_link_to_the_packet() {
+    let mut memory = memory(Settings::default());
+    // Acknowledgements pair the QPs.
+    for psn in 0..20 {
+        let at = u64::from(psn) * 10_000;
+        pass(&mut memory, seen(2 * psn + 1, at), &with_psn(psn));
+        answer(&mut memory, seen(2 * psn + 2, at + 4_000), psn, 0);
+    }
+    let time = |frame, at| FrameTime { at, frame };
+    assert_eq!(memory.links(39), None);
+    let acknowledged = Links::Acknowledgement(39, Some(4_000));
+    assert_eq!(memory.links(40), Some(acknowledged));
+    pass(&mut memory, seen(50, MS), &with_psn(20));
+    answer(&mut memory, seen(51, MS + 2_000), 20, 0x2A);
+    pass(&mut memory, seen(52, 5 * MS), &with_psn(20));
+    answer(&mut memory, seen(53, 5 * MS + 2_000), 20, 0);
+    assert_eq!(memory.links(51), Some(Links::Refusal(50)));
+    let again = Links::Retransmission(time(50, MS), 4 * MS);
+    assert_eq!(memory.links(52), Some(again));
+    // It is unknown which of the two it is for.
+    assert_eq!(memory.links(53), Some(Links::Acknowledgement(50, None)));
 }

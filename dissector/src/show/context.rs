@@ -1,7 +1,7 @@
 //! Items for the context of a frame: what the memory holds beyond the packet itself.
 
-use crate::memory::{Conclusions, DataContext, FrameTime, Notice};
-use crate::names::F;
+use crate::memory::{Conclusions, DataContext, FrameTime, Links, Notice};
+use crate::names::{F, Node};
 use crate::plan::{Mark, Plan, Range, range};
 use fcn_observe::{Class, Resolved};
 
@@ -117,6 +117,26 @@ fn classes(plan: &mut Plan, notice: &Notice, here: Range) {
 pub fn forgotten(plan: &mut Plan, start: usize) {
     let why = format_args!("too many notifications followed to remember this one");
     plan.text(F::FcnForgotten, range(start, 0), why);
+}
+
+/// Plans the links of a packet to an earlier one of its connection. Its BTH begins at `start` in
+/// the data source.
+pub fn links(plan: &mut Plan, links: Links, start: usize) {
+    let here = range(start, 0);
+    plan.goto(Node::InfiniBand, start);
+    match links {
+        Links::Retransmission(first, after) => {
+            plan.generated(F::RoceRetransmission, here, first.frame);
+            plan.generated(F::RoceRetransmitted, here, after);
+        }
+        Links::Acknowledgement(data, time) => {
+            plan.generated(F::RoceAcknowledges, here, data);
+            if let Some(time) = time {
+                plan.generated(F::RoceRoundTrip, here, time);
+            }
+        }
+        Links::Refusal(data) => plan.generated(F::RoceRefuses, here, data),
+    }
 }
 
 /// Plans the notifications that a data frame led to. Its packet begins at `start` in the data

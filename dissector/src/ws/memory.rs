@@ -3,7 +3,7 @@
 
 use super::packet::{Packet, Tvb};
 use super::{PerFile, compat, preferences};
-use crate::memory::{Context, FrameInfo, Limits, Memory};
+use crate::memory::{Context, FrameInfo, Limits, Links, Memory};
 use fcn_observe::FlowKey;
 use fcn_observe::correlator::NotificationPacket;
 use fcn_observe::sightings::CapturePoint;
@@ -61,6 +61,15 @@ pub fn context(frame: u32) -> Option<Context> {
         return None;
     }
     MEMORY.locked().as_ref()?.context(frame)
+}
+
+/// Returns the links of a frame to earlier ones. Calls no C: for use within
+/// [`guard`](super::guard).
+pub fn links(frame: u32) -> Option<Links> {
+    if !is_on() {
+        return None;
+    }
+    MEMORY.locked().as_ref()?.links(frame)
 }
 
 /// Returns the flow that a notification is about, by present knowledge. Calls no C: for use within

@@ -98,6 +98,7 @@ pub fn post(call: Call<'_>) -> c_int {
         }
     }
     if wanted == Wanted::Everything {
+        add_links(packet, tree, all);
         add_effects(packet, tree, all);
     }
     0
@@ -237,6 +238,18 @@ fn add_summary<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>, notified
             Some(Context::Data(_)) | None => {}
         }
     });
+}
+
+/// Adds the earlier packet that a data packet repeats, or that an acknowledgement names.
+fn add_links<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p>>) {
+    let number = packet.number();
+    if let Some(seen) = innermost(all)
+        && let Some(Some(links)) = guard(|| memory::links(number))
+    {
+        add_plan(packet, tree, &seen, |plan| {
+            show::context::links(plan, links, seen.at.start);
+        });
+    }
 }
 
 /// Adds the notifications that a data frame led to.

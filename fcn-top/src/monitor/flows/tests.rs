@@ -39,6 +39,7 @@ fn data(at: u64, ce: bool) -> Data {
         order: Some(Order::New),
         new_mark: ce,
         rule: None,
+        is_resent: false,
         incident: None,
     }
 }
