@@ -102,6 +102,8 @@ pub struct Data {
     pub asks_for_ack: bool,
     /// Traffic class.
     pub class: Option<Class>,
+    /// ECN field of its innermost IP header: that of a tunnel is not its sender's choice.
+    pub ecn: Ecn,
     /// True if its sender is known to handle Fast CNPs.
     pub able: bool,
     /// Order by PSN; `None` for a copy and for a sample.
@@ -181,7 +183,7 @@ impl<E> Flow<E> {
                 sequence: data.sequence,
                 order,
                 asks_for_ack: data.asks_for_ack,
-                ecn: data.class.map(Class::ecn),
+                ecn: data.class.map(|_| data.ecn),
             });
             data.is_resent = self.exchange.resent != resent;
         }
@@ -482,6 +484,7 @@ impl<E: Default> Correlator<E> {
             ends_message: ends_message(bth.opcode()),
             asks_for_ack: bth.ack_request(),
             class: Class::from_frame(frame),
+            ecn: Ecn::from_bits(ip.ecn()),
             able,
             order: None,
             new_mark: ce && earlier.is_none_or(|earlier| !earlier.ce),

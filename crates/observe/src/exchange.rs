@@ -57,7 +57,7 @@ pub struct Sent {
     pub order: Order,
     /// True if it asks for an acknowledgement.
     pub asks_for_ack: bool,
-    /// ECN field of its outermost IP header, if it has one.
+    /// ECN field of its innermost IP header, if it has one.
     pub ecn: Option<Ecn>,
 }
 

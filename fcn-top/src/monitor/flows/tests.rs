@@ -5,7 +5,7 @@ use super::*;
 use fcn_observe::correlator::{Data, Flow};
 use fcn_observe::data::Sequence;
 use fcn_observe::sightings::{CapturePoint, Sighting};
-use fcn_observe::{FlowKey, Order};
+use fcn_observe::{Ecn, FlowKey, Order};
 use fcn_wire::Qp;
 use std::net::IpAddr;
 
@@ -33,6 +33,7 @@ fn data(at: u64, ce: bool) -> Data {
         ends_message: false,
         asks_for_ack: false,
         silent: false,
+        ecn: Ecn::Ect0,
         sequence: Sequence::Connection(7),
         source_port: 0,
         able: false,
