@@ -19,6 +19,7 @@ static OPTION1: AtomicU32 = AtomicU32::new(Profile::DEFAULT.fast_cnp_option1 as 
 static OPTION2: AtomicU32 = AtomicU32::new(Profile::DEFAULT.fast_cnp_option2 as u32);
 static PROXY_OPTION: AtomicU32 = AtomicU32::new(Profile::DEFAULT.proxy_address_option as u32);
 static CHARACTERISTIC: AtomicU32 = AtomicU32::new(Profile::DEFAULT.bgp_pnc_characteristic as u32);
+static CSIG: AtomicU32 = AtomicU32::new(Profile::DEFAULT.csig_ether_type as u32);
 static CHECK_ICRC: BoolPreference = compat::preference(true);
 static FORCE: BoolPreference = compat::preference(false);
 pub static CORRELATE: BoolPreference = compat::preference(true);
@@ -77,6 +78,8 @@ preferences! {
         c"The option in data packets that names the proxy, 0x02 to 0x1f (default 0x1e, experimental)";
     Pnc, c"bgp_characteristic", Kind::CodePoint(&CHARACTERISTIC, 10, "bgp_pnc_characteristic", Profile::DEFAULT.bgp_pnc_characteristic as u32), c"BGP characteristic code of the proxy node capability",
         c"The code in path attribute 39, 6 to 65535 (default 65280, experimental)";
+    Csig, c"ether_type", Kind::CodePoint(&CSIG, 16, "csig_ether_type", Profile::DEFAULT.csig_ether_type as u32), c"EtherType of the CSIG tag",
+        c"EtherType of the compact congestion signalling tag in front of IP; 0: not decoded (default 0x9900)";
     Fcn, c"correlate", Kind::Switch(&CORRELATE), c"Link notifications to the data they are about",
         c"Track data and notifications across frames to show what each notification is about";
     Fcn, c"trusted", Kind::List(&TRUSTED), c"Trusted notifiers",
@@ -93,7 +96,15 @@ preferences! {
 
 /// Registers the preferences; the protocols must have been registered before.
 pub fn register() {
-    for protocol in [P::Roce, P::FastCnp, P::ProxyCn, P::WanFcn, P::Pnc, P::Fcn] {
+    for protocol in [
+        P::Roce,
+        P::FastCnp,
+        P::ProxyCn,
+        P::WanFcn,
+        P::Pnc,
+        P::Csig,
+        P::Fcn,
+    ] {
         let applied = match protocol {
             P::Fcn => settings_applied,
             _ => applied,
@@ -174,9 +185,15 @@ pub fn profile() -> Profile {
         proxy_address_option: octet(&PROXY_OPTION, Profile::DEFAULT.proxy_address_option),
         bgp_pnc_characteristic: u16::try_from(CHARACTERISTIC.load(Ordering::Relaxed))
             .unwrap_or(Profile::DEFAULT.bgp_pnc_characteristic),
+        csig_ether_type: csig_ether_type(),
         rocev2_port: roce_port(),
         ..Profile::DEFAULT
     }
+}
+
+/// Returns the EtherType of the CSIG tag; 0 if there is none.
+pub fn csig_ether_type() -> u16 {
+    u16::try_from(CSIG.load(Ordering::Relaxed)).unwrap_or(Profile::DEFAULT.csig_ether_type)
 }
 
 /// Returns true if ICRCs are to be verified.
@@ -251,7 +268,7 @@ unsafe extern "C" fn settings_applied() {
 }
 
 /// Number of code points.
-const CODE_POINTS: usize = 4;
+const CODE_POINTS: usize = 5;
 
 /// Refuses code points that a profile refuses: reports them, and restores the defaults. Called by
 /// Wireshark after preferences were changed.

@@ -10,8 +10,8 @@ use super::packet::callback;
 use super::preferences::{INFINIBAND, PORTS, VXLAN};
 use super::wrappers::ROCE;
 use super::{
-    guard, ids, memory, messages, post, preferences, routing, statistics, sys, tables, taps,
-    wrappers,
+    ethernet, guard, ids, memory, messages, post, preferences, routing, statistics, sys, tables,
+    taps, wrappers,
 };
 use crate::names::{F, Field, Kind, Link, P, expert_protocol};
 use core::ffi::{c_char, c_int, c_void};
@@ -112,6 +112,8 @@ fn wireshark_type(def: &Field) -> (sys::ftenum, c_int) {
         Kind::Dec(bits) => (number(bits), sys::BASE_DEC as c_int),
         Kind::Named(bits) => (number(bits), sys::BASE_NONE as c_int),
         Kind::Hex(bits) => (number(bits), sys::BASE_HEX as c_int),
+        Kind::Signed => (sys::FT_INT16, sys::BASE_DEC as c_int),
+        Kind::Mac => (sys::FT_ETHER, sys::BASE_NONE as c_int),
         Kind::Flag(bits) => (sys::FT_BOOLEAN, c_int::from(bits)),
         Kind::Ipv4 => (sys::FT_IPv4, sys::BASE_NONE as c_int),
         Kind::Ipv6 => (sys::FT_IPv6, sys::BASE_NONE as c_int),
@@ -220,6 +222,7 @@ unsafe extern "C" fn handoff() {
             sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), number, handle);
             port.handle.store(handle, Ordering::Relaxed);
         }
+        ethernet::register();
         let table = sys::find_dissector_table(UDP_PORT.as_ptr());
         if !table.is_null() {
             let vxlan = sys::dissector_get_uint_handle(table, VXLAN_PORT.into());
@@ -273,6 +276,7 @@ unsafe fn hook(again: bool) {
             BGP.hook_chosen();
         }
         hook_roce();
+        ethernet::register_csig();
     }
 }
 

@@ -1,6 +1,7 @@
 //! The gallery `formats`: every message as it should be. No packet here deserves a warning.
 
 use super::stacks::*;
+use fcn_wire::cnm::MAX_MSDU_LEN;
 use fcn_wire::header::ethernet as ethernet_types;
 use fcn_wire::icrc::Reading;
 use fcn_wire::pfc::ETHERTYPE_MAC_CONTROL;
@@ -293,14 +294,22 @@ fn neighbours(c: &mut Composer<'_>) {
     let pause = changed(&[0; 46], 1, 1);
     let pause = changed(&changed(&pause, 2, 0xFF), 3, 0xFF);
     c.frame(link, "PAUSE: all classes stop", (PFC, of_type(ETHERTYPE_MAC_CONTROL, &pause)));
-    let mut cnm = [0; 46];
-    // Feedback 21, congestion point 3 of a bridge; the queue is 1,024 octets too long and has grown
-    // by 512; priority 3; the frame's destination.
-    cnm[..22].copy_from_slice(&[
-        0, 21, 2, 0, 0, 0, 0, 7, 0, 3, 0xFF, 0xF0, 0, 8, 0x60, 0, 2, 0, 0, 0, 0, 2,
-    ]);
-    c.frame(link, "A bridge's notification to a frame's source (IEEE 802.1Qau)",
-        (ETHERNET, of_type(ethernet_types::CN_TAG, &[0, 7, 0x22, 0xE7]), Bytes(&cnm)));
+    let cnm = |ether_type: u16, packet: &[u8]| {
+        // Feedback 21, congestion point 3 of a bridge; the queue is 1,024 octets too long and has
+        // grown by 512; priority 3; the frame's destination and the length of its MSDU.
+        let mut cnm = vec![
+            0, 21, 2, 0, 0, 0, 0, 7, 0, 3, 0xFF, 0xF0, 0, 8, 0x60, 0, 2, 0, 0, 0, 0, 2, 0, 64,
+        ];
+        cnm.extend(ether_type.to_be_bytes());
+        cnm.extend(&packet[..MAX_MSDU_LEN - 2]);
+        cnm
+    };
+    let about6 = cnm(ethernet_types::IPV6, &c.octets((DATA6, data(0x500))));
+    c.frame(link, "A bridge's notification to a frame's source (IEEE 802.1Qau), in a CN-TAG",
+        (ETHERNET, of_type(ethernet_types::CN_TAG, &[0, 7, 0x22, 0xE7]), Bytes(&about6)));
+    let about4 = cnm(ethernet_types::IPV4, &c.octets((DATA4, data(0x500))));
+    c.frame(link, "The same without that tag, about IPv4",
+        (ETHERNET, of_type(ethernet_types::CNM, &about4)));
     let csig = c.profile.csig_ether_type;
     c.frame(link, "Data with a CSIG tag: share of bandwidth left, signal 0x17 of locator 5",
         (ETHERNET, of_type(csig, &[0x2B, 0x85, 0x86, 0xDD]), DATA6, data(0x500)));
