@@ -185,6 +185,8 @@ fields! {
     RoceIcrcMatches = Roce, "rocev2.icrc.matches", "ICRC reading that matches", Kind::Text;
     RoceIcrcUnchecked = Roce, "rocev2.icrc.unchecked", "ICRC unchecked because", Kind::Text;
 
+    RoceTrimmed = Roce, "rocev2.trimmed", "Sign that a switch has trimmed it (lengths, dscp or reth)", Kind::Text;
+
     CnpQuoted = Cnp, "cnp.quoted", "Quoted Congestion Notification Packet", Kind::Node;
     CnpSender4 = Cnp, "cnp.sender_ipv4", "Notified sender", Kind::Ipv4;
     CnpSender6 = Cnp, "cnp.sender_ipv6", "Notified sender", Kind::Ipv6;

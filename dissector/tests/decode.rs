@@ -399,6 +399,28 @@ fn messages_of_bridges_and_csig_tags_are_opened() {
 }
 
 #[test]
+fn trimmed_packets_have_a_comment_and_break_no_rule() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("formats-trimmed");
+    let numbers = |filter: &str| matches(&tshark, &path, filter);
+    assert_eq!(numbers("rocev2.trimmed == \"lengths\""), [2, 4, 5].into());
+    assert_eq!(numbers("rocev2.trimmed == \"reth\""), [3].into());
+    assert_eq!(numbers("rocev2.trimmed.comment"), [2, 3, 4, 5].into());
+    assert!(numbers("fcn.finding || rocev2.icrc.status == 0").is_empty());
+    let by_dscp = [
+        "-o",
+        "rocev2.trimmed_dscp:5, 11",
+        "-Y",
+        "rocev2.trimmed == \"dscp\"",
+    ];
+    let shown = decode(&tshark, &path, &by_dscp);
+    assert_eq!(shown.lines().count(), 1, "{shown}");
+    let wrong = tshark.run(&path, &["-o", "rocev2.trimmed_dscp:64", "-c", "1"]);
+    let said = String::from_utf8_lossy(&wrong.unwrap().stderr).into_owned();
+    assert!(said.contains("\"64\" is not a list of DSCPs"), "{said}");
+}
+
+#[test]
 fn nested_tags_are_harmless() {
     let mut bad = Vec::new();
     for tags in [2usize, 100, 2000, 16_000] {

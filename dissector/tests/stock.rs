@@ -34,6 +34,8 @@ fn is_ours(line: &str) -> bool {
             "[ICRC Status: ",
             "[ICRC reading ",
             "[ICRC unchecked ",
+            "[Sign that a switch has trimmed it ",
+            "A switch has trimmed the packet instead",
         ])
         || start(&["Fast CNP option", "Proxy Network Node Address option"])
         || start(&["Proxy Node Capability of ", "Proxy Node Capability: "])

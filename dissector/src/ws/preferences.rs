@@ -8,11 +8,11 @@ use crate::names::P;
 use crate::plan::ColumnText;
 use core::ffi::{CStr, c_char};
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use fcn_observe::rules::FLOW_RATE;
-use fcn_wire::Profile;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::profile::VXLAN_PORT;
+use fcn_wire::{DscpSet, Profile};
 use std::ffi::CString;
 
 static OPTION1: AtomicU32 = AtomicU32::new(Profile::DEFAULT.fast_cnp_option1 as u32);
@@ -23,6 +23,9 @@ static CSIG: AtomicU32 = AtomicU32::new(Profile::DEFAULT.csig_ether_type as u32)
 static CHECK_ICRC: BoolPreference = compat::preference(true);
 static FORCE: BoolPreference = compat::preference(false);
 pub static CORRELATE: BoolPreference = compat::preference(true);
+static TRIMMED_DSCP: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+/// DSCPs in that preference, as [`DscpSet::bits`].
+static TRIMMED: AtomicU64 = AtomicU64::new(0);
 static TRUSTED: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 static ABLE: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 static DOMAIN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
@@ -49,7 +52,7 @@ enum Kind {
     CodePoint(&'static AtomicU32, u32, &'static str, u32),
     Number(&'static AtomicU32),
     Switch(&'static BoolPreference),
-    /// Prefixes and addresses.
+    /// Prefixes and addresses, or DSCPs.
     List(&'static AtomicPtr<c_char>),
 }
 
@@ -70,6 +73,8 @@ preferences! {
         c"Compute the Invariant CRC of every RoCEv2 packet and compare it with the one in the packet";
     Roce, c"force", Kind::Switch(&FORCE), c"Accept code points that the drafts forbid",
         c"Accept option types and a BGP characteristic code that the drafts forbid or that are assigned to others, for negative testing";
+    Roce, c"trimmed_dscp", Kind::List(&TRIMMED_DSCP), c"DSCPs of trimmed packets",
+        c"DSCPs, 0 to 63, separated by commas, that switches give to packets which they trim instead of dropping them; others are recognised only if their lengths show it";
     FastCnp, c"option1_type", Kind::CodePoint(&OPTION1, 16, "fast_cnp_option1", Profile::DEFAULT.fast_cnp_option1 as u32), c"IPv6 option type of Fast CNP option 1",
         c"The option that carries only the original destination, 0x80 to 0x9f (default 0x9e, experimental)";
     FastCnp, c"option2_type", Kind::CodePoint(&OPTION2, 16, "fast_cnp_option2", Profile::DEFAULT.fast_cnp_option2 as u32), c"IPv6 option type of Fast CNP option 2",
@@ -186,6 +191,7 @@ pub fn profile() -> Profile {
         bgp_pnc_characteristic: u16::try_from(CHARACTERISTIC.load(Ordering::Relaxed))
             .unwrap_or(Profile::DEFAULT.bgp_pnc_characteristic),
         csig_ether_type: csig_ether_type(),
+        trimmed_dscp: DscpSet::from_bits(TRIMMED.load(Ordering::Relaxed)),
         rocev2_port: roce_port(),
         ..Profile::DEFAULT
     }
@@ -273,6 +279,9 @@ const CODE_POINTS: usize = 5;
 /// Refuses code points that a profile refuses: reports them, and restores the defaults. Called by
 /// Wireshark after preferences were changed.
 unsafe extern "C" fn applied() {
+    if let Some(text) = super::guard(read_trimmed_dscps).flatten() {
+        say(text.as_c_str());
+    }
     // Each refusal resets one to its default.
     for _ in 0..=CODE_POINTS {
         let Some(text) = super::guard(refusal).flatten() else {
@@ -286,6 +295,24 @@ unsafe extern "C" fn applied() {
             say(&text);
         }
     }
+}
+
+/// Reads the DSCPs of trimmed packets; returns an error text if they are wrong, and uses none then.
+fn read_trimmed_dscps() -> Option<ColumnText> {
+    let text = TRIMMED_DSCP.load(Ordering::Relaxed);
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: as for the lists of prefixes.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+    let read = text.parse::<DscpSet>();
+    TRIMMED.store(read.unwrap_or_default().bits(), Ordering::Relaxed);
+    read.is_err().then(|| {
+        ColumnText::new(format_args!(
+            "Preference rocev2.trimmed_dscp: \"{text}\" is not a list of DSCPs, so none is used. \
+             Write numbers from 0 to 63, separated by commas."
+        ))
+    })
 }
 
 /// Makes Wireshark report errors in preferences.

@@ -46,6 +46,9 @@ pub const GALLERY: Gallery = Gallery {
         Family { name: "neighbours", compose: neighbours,
             about: "Other mechanisms in the same networks: PAUSE of all classes, a bridge's \
                 congestion notification message, data with a CSIG tag" },
+        Family { name: "trimmed", compose: trimmed,
+            about: "Data that a switch has trimmed instead of dropping it: with its lengths as \
+                they were and with those of what is left, and sent back to its source" },
         Family { name: "cut", compose: cut,
             about: "Packets cut by a snap length and fragments: reported as such, not as \
                 malformed, their ICRC unchecked" },
@@ -327,6 +330,36 @@ fn pfc_frames(c: &mut Composer<'_>) {
     c.frame(link, "Class 3 may send again", (PFC, pfc(0x08, [0; 8])));
     c.frame(link, "Classes 3 and 4", (PFC, pfc(0x18, [0, 0, 0, 100, 200, 0, 0, 0])));
     c.frame(link, "Every class", (PFC, pfc(0xFF, [0xFFFF; 8])));
+}
+
+fn trimmed(c: &mut Composer<'_>) {
+    /// Octets of IP that are left.
+    const LEFT: usize = 128;
+    const DATA: [u8; 1024] = [0x5A; 1024];
+    let reth = Part::Reth(Reth { address: 0x7F00_0000_1000, rkey: 0x1234, length: 1024 });
+    let write = [DATA_UDP, bth(Opcode::RC_WRITE_ONLY, 0x12, 0x600), reth, Bytes(&DATA), ICRC];
+    let middle = [DATA_UDP, bth(Opcode::RC_WRITE_MIDDLE, 0x12, 0x601), Bytes(&DATA), ICRC];
+    let cut = |mut octets: Vec<u8>| {
+        octets.truncate(LEFT);
+        octets
+    };
+    let trimmed = |traffic_class| Part::v6(SENDER, RECEIVER, traffic_class);
+    c.packet("RDMA WRITE Only with 1,024 octets of data", (DATA6, write));
+    let left = cut(c.octets((trimmed(TRIMMED), write)));
+    c.frame(LinkType::Ethernet, "Trimmed to 128 octets: IP and UDP state the length that it had",
+        (ETHERNET, of_type(ethernet_types::IPV6, &left)));
+    let mut shrunk = left;
+    shrunk[4..6].copy_from_slice(&(LEFT as u16 - 40).to_be_bytes());
+    shrunk[44..46].copy_from_slice(&(LEFT as u16 - 40).to_be_bytes());
+    c.frame(LinkType::Ethernet, "Trimmed, IP and UDP state what is left: the RETH shows it",
+        (ETHERNET, of_type(ethernet_types::IPV6, &shrunk)));
+    let left = cut(c.octets((Part::v4(SENDER4, RECEIVER4, TRIMMED), middle)));
+    c.frame(LinkType::Ethernet, "The middle of a WRITE trimmed, over IPv4",
+        (ETHERNET, of_type(ethernet_types::IPV4, &left)));
+    let left = cut(c.octets((Part::v4(RECEIVER4, SENDER4, TRIMMED), middle)));
+    c.frame(LinkType::Ethernet, "The same sent back to its source, by a switch on the path",
+        (ETHERNET, of_type(ethernet_types::IPV4, &left)));
+    c.packet("The sender retransmits", (DATA6, write));
 }
 
 fn cut(c: &mut Composer<'_>) {
