@@ -16,6 +16,7 @@ use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering;
 use fcn_wire::LinkType;
+use fcn_wire::frame::MAX_LAYERS;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// One call of a dissector.
@@ -390,8 +391,9 @@ impl<'p> Packet<'p> {
         self.set_quoted(before);
     }
 
-    /// Calls the dissector of the EtherType `number`, or shows plain data if there is none. May
-    /// leave by an exception.
+    /// Calls the dissector of the EtherType `number`, or shows plain data if there is none, or if
+    /// the packet has so many layers that Wireshark would take more of them for a bug. May leave by
+    /// an exception.
     pub fn dissect_ether_type(self, number: u16, tvb: Tvb<'p>, tree: Tree<'p>) {
         let table = super::handles::ETHERTYPE.as_ptr();
         // SAFETY: a table that has existed since startup, live pointers, and a handle that
@@ -399,7 +401,9 @@ impl<'p> Packet<'p> {
         unsafe {
             let table = sys::find_dissector_table(table);
             let number = number.into();
-            if table.is_null() || sys::dissector_try_uint(table, number, tvb.0, self.0, tree.0) == 0
+            if self.layers().nth(MAX_LAYERS).is_some()
+                || table.is_null()
+                || sys::dissector_try_uint(table, number, tvb.0, self.0, tree.0) == 0
             {
                 let data = sys::find_dissector(c"data".as_ptr());
                 if !data.is_null() {
