@@ -19,8 +19,12 @@ pub enum Kind {
     Named(u8),
     /// Unsigned number of this many bits, hexadecimal.
     Hex(u8),
+    /// Signed number of 16 bits, decimal.
+    Signed,
     /// Flag in a word of this many bits.
     Flag(u8),
+    /// MAC address.
+    Mac,
     /// IPv4 address.
     Ipv4,
     /// IPv6 address.
@@ -85,6 +89,9 @@ protocols! {
     WanFcn = "wanfcn", "WAN FCN", "Fast Congestion Notification in the WAN";
     Fcn = "fcn", "FCN", "Congestion notification of any kind, and its context";
     Pnc = "pnc", "PNC", "Proxy Node Capability";
+    Cnm = "cnm", "CNM", "Congestion Notification Message of a bridge (IEEE 802.1Qau)";
+    CnTag = "cntag", "CN-TAG", "Congestion Notification Tag (IEEE 802.1Qau)";
+    Csig = "csig", "CSIG", "Congestion Signalling Tag";
 }
 
 /// Definition of a field, as registered with Wireshark.
@@ -161,6 +168,12 @@ const PREFIX_TLVS: Values = &[
     (5, "External-Prefix"),
     (6, "Intra-Area-Prefix"),
 ];
+const CSIG_TYPES: Values = &[
+    (0, "Minimum available bandwidth"),
+    (1, "Minimum available bandwidth as a share of capacity"),
+    (2, "Maximum delay of a hop"),
+    (3, "Maximum queue depth"),
+];
 const AFIS: Values = &[(1, "IPv4"), (2, "IPv6")];
 const SAFIS: Values = &[(1, "Unicast"), (4, "Labeled unicast"), (128, "Labeled VPN")];
 
@@ -176,6 +189,8 @@ fields! {
     RoceAcknowledges = Roce, "rocev2.acknowledges", "Acknowledges the packet in frame", Kind::Frame(Link::Cause);
     RoceRefuses = Roce, "rocev2.refuses", "Refuses the packet in frame (NAK)", Kind::Frame(Link::Cause);
     RoceRoundTrip = Roce, "rocev2.round_trip", "Round-trip time", Kind::Span;
+
+    RoceTrimmed = Roce, "rocev2.trimmed", "Sign that a switch has trimmed it (lengths, dscp or reth)", Kind::Text;
 
     CnpQuoted = Cnp, "cnp.quoted", "Quoted Congestion Notification Packet", Kind::Node;
     CnpSender4 = Cnp, "cnp.sender_ipv4", "Notified sender", Kind::Ipv4;
@@ -367,6 +382,25 @@ fields! {
     PncLeftOutCharacteristics = Pnc, "pnc.left_out.characteristics", "Characteristics not listed", Kind::Dec(32);
     PncLeftOutFindings = Pnc, "pnc.left_out.findings", "Findings not listed", Kind::Dec(32);
     PncLeftOutMessages = Pnc, "pnc.left_out.messages", "Routing messages not listed", Kind::Dec(32);
+    CnmVersion = Cnm, "cnm.version", "Version", Kind::Dec(16), mask 0xF000;
+    CnmReserved = Cnm, "cnm.reserved", "Reserved", Kind::Hex(16), mask 0x0FC0;
+    CnmFeedback = Cnm, "cnm.feedback", "Quantised feedback", Kind::Dec(16), mask 0x003F;
+    CnmCpid = Cnm, "cnm.cpid", "Congestion point identifier (CPID)", Kind::Hex(64);
+    CnmQueueOffset = Cnm, "cnm.qoffset", "Queue offset (units of 64 octets; negative: above the set point)", Kind::Signed;
+    CnmQueueDelta = Cnm, "cnm.qdelta", "Queue delta (units of 64 octets)", Kind::Signed;
+    CnmPriority = Cnm, "cnm.priority", "Priority of the frame", Kind::Dec(16), mask 0xE000;
+    CnmPriorityReserved = Cnm, "cnm.priority.reserved", "Reserved", Kind::Hex(16), mask 0x1FFF;
+    CnmDestination = Cnm, "cnm.destination", "Destination MAC address of the frame", Kind::Mac;
+    CnmMsduLength = Cnm, "cnm.msdu_length", "MSDU length", Kind::Dec(16);
+    CnmMsdu = Cnm, "cnm.msdu", "First octets of the frame's MSDU", Kind::Bytes;
+    CnmMsduType = Cnm, "cnm.msdu.ether_type", "EtherType of the frame", Kind::Hex(16);
+    CnTagFlow = CnTag, "cntag.flow", "Flow identifier of the source", Kind::Dec(16);
+    CnTagType = CnTag, "cntag.ether_type", "EtherType of the payload", Kind::Hex(16);
+    CsigType = Csig, "csig.type", "Type", Kind::Dec(16), mask 0xE000, values CSIG_TYPES;
+    CsigReserved = Csig, "csig.reserved", "Reserved", Kind::Flag(16), mask 0x1000;
+    CsigSignal = Csig, "csig.signal", "Signal", Kind::Dec(16), mask 0x0F80;
+    CsigLocator = Csig, "csig.locator", "Locator of the bottleneck", Kind::Dec(16), mask 0x007F;
+    CsigPayloadType = Csig, "csig.ether_type", "EtherType of the payload", Kind::Hex(16);
     FcnForgotten = Fcn, "fcn.forgotten", "Forgotten", Kind::Text;
     FcnFinding = Fcn, "fcn.finding", "Broken rule", Kind::Text;
     FcnFindingLeftOut = Fcn, "fcn.finding.left_out", "Broken rules not listed", Kind::Dec(32);
@@ -560,7 +594,9 @@ mod tests {
             Kind::Node => "subtree".to_owned(),
             Kind::Dec(bits) | Kind::Named(bits) => format!("number, {} bits", width(field, bits)),
             Kind::Hex(bits) => format!("number (hexadecimal), {} bits", width(field, bits)),
+            Kind::Signed => "signed number, 16 bits".to_owned(),
             Kind::Flag(_) => "Boolean".to_owned(),
+            Kind::Mac => "MAC address".to_owned(),
             Kind::Ipv4 => "IPv4 address".to_owned(),
             Kind::Ipv6 => "IPv6 address".to_owned(),
             Kind::Bytes => "octets".to_owned(),
@@ -663,7 +699,8 @@ mod tests {
         {
             assert!(
                 [
-                    "fastcnp.", "cnp.", "proxycn.", "wanfcn.", "rocev2.", "fcn.", "pnc."
+                    "fastcnp.", "cnp.", "proxycn.", "wanfcn.", "rocev2.", "fcn.", "pnc.", "cnm.",
+                    "cntag.", "csig."
                 ]
                 .iter()
                 .any(|prefix| name.starts_with(prefix)),

@@ -126,6 +126,8 @@ pub enum Op {
     Icrc(u32, u32, Option<Rule>),
     /// Add expert info for a violated rule; an empty text stands for the rule's own text.
     Expert(Rule, Range, Stored),
+    /// Add the comment that a switch has trimmed the packet.
+    Trimmed(Range),
     /// Record a violated rule whose expert info Wireshark itself adds, so that our general filters
     /// find it.
     Found(Rule, Range),

@@ -357,6 +357,85 @@ fn the_invoking_packet_is_dissected_as_a_quotation() {
 }
 
 #[test]
+fn messages_of_bridges_and_csig_tags_are_opened() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("formats-neighbours");
+    let numbers = |filter: &str| matches(&tshark, &path, filter);
+    assert_eq!(numbers("cntag.flow == 7 && cnm"), BTreeSet::from([2]));
+    let about = "cnm.cpid == 0x0200000000070003 && cnm.feedback == 21 && cnm.qoffset == -16 \
+        && cnm.qdelta == 8 && cnm.priority == 3 && cnm.destination == 02:00:00:00:00:02";
+    assert_eq!(numbers(about), BTreeSet::from([2, 3]));
+    // The frame that a message quotes is only a quotation: its flow has no conversation.
+    assert_eq!(
+        numbers("cnm.msdu && infiniband.bth.destqp == 0x12"),
+        BTreeSet::from([2, 3])
+    );
+    let conversations = decode(&tshark, &path, &["-q", "-z", "conv,ip"]);
+    assert!(!conversations.contains("192.0.2.1"), "{conversations}");
+    // What is after the tag is shown as usual, its ICRC included.
+    let tagged = "csig.type == 1 && csig.signal == 23 && csig.locator == 5 \
+        && ipv6.dst == 2001:db8:2::1 && rocev2.icrc.status == 1";
+    assert_eq!(numbers(tagged), BTreeSet::from([4]));
+    let elsewhere = ["-o", "csig.ether_type:0x9901", "-Y", "csig"];
+    assert_eq!(decode(&tshark, &path, &elsewhere), "");
+    let tagged = &packets(&path)[3].bytes;
+    let moved = |ether_type: u16| {
+        let mut bytes = tagged.clone();
+        bytes[12..14].copy_from_slice(&ether_type.to_be_bytes());
+        // A short frame is padded, which is not part of the tag's payload.
+        bytes.extend([0; 6]);
+        bytes
+    };
+    let moved = [moved(0x9901), moved(0x9900)];
+    let file = TempCapture::new("csig", moved.iter().map(|b| (b.as_slice(), b.len())));
+    let shown = decode(&tshark, file.path(), &elsewhere);
+    assert_eq!(shown.lines().count(), 1, "{shown}");
+    let padded = decode(
+        &tshark,
+        file.path(),
+        &["-Y", "csig && (eth.padding || eth.trailer)"],
+    );
+    assert_eq!(padded.lines().count(), 1, "{padded}");
+}
+
+#[test]
+fn trimmed_packets_have_a_comment_and_break_no_rule() {
+    let Some(tshark) = with_plugin() else { return };
+    let path = capture("formats-trimmed");
+    let numbers = |filter: &str| matches(&tshark, &path, filter);
+    assert_eq!(numbers("rocev2.trimmed == \"lengths\""), [2, 4, 5].into());
+    assert_eq!(numbers("rocev2.trimmed == \"reth\""), [3].into());
+    assert_eq!(numbers("rocev2.trimmed.comment"), [2, 3, 4, 5].into());
+    assert!(numbers("fcn.finding || rocev2.icrc.status == 0").is_empty());
+    let by_dscp = [
+        "-o",
+        "rocev2.trimmed_dscp:5, 11",
+        "-Y",
+        "rocev2.trimmed == \"dscp\"",
+    ];
+    let shown = decode(&tshark, &path, &by_dscp);
+    assert_eq!(shown.lines().count(), 1, "{shown}");
+    let wrong = tshark.run(&path, &["-o", "rocev2.trimmed_dscp:64", "-c", "1"]);
+    let said = String::from_utf8_lossy(&wrong.unwrap().stderr).into_owned();
+    assert!(said.contains("\"64\" is not a list of DSCPs"), "{said}");
+}
+
+#[test]
+fn nested_tags_are_harmless() {
+    let mut bad = Vec::new();
+    for tags in [2usize, 100, 2000, 16_000] {
+        let mut bytes = vec![2; 12];
+        for _ in 0..tags {
+            bytes.extend([0x99, 0, 0, 0]);
+        }
+        bad.push((bytes.clone(), bytes.len()));
+        bytes.extend([0x22, 0xE7]);
+        bad.push((bytes.clone(), bytes.len()));
+    }
+    harmless("tags", &bad);
+}
+
+#[test]
 fn reply_of_an_unaware_sender_names_the_quoted_fast_cnp() {
     let Some(tshark) = with_plugin() else { return };
     let path = capture("formats-unaware-sender");
@@ -435,6 +514,7 @@ fn good_frames() -> Vec<Vec<u8>> {
         "formats-ioam",
         "formats-proxy-cn",
         "formats-wan-fcn",
+        "formats-neighbours",
     ]
     .iter()
     .flat_map(|name| packets(&capture(name)))
@@ -622,6 +702,10 @@ fn preferences_out_of_range_are_refused_with_a_message() {
         (
             "pnc.bgp_characteristic:65536",
             "pnc.bgp_characteristic: bgp_pnc_characteristic: `0x10000`",
+        ),
+        (
+            "csig.ether_type:0x86dd",
+            "csig.ether_type: csig_ether_type = 0x86dd is refused",
         ),
         // Values that the draft forbids, values that are taken, and equal values.
         (
@@ -899,7 +983,8 @@ fn fields_are_listed_and_none_hides_a_wireshark_field() {
         let first = name.split('.').next().unwrap();
         assert!(
             [
-                "rocev2", "cnp", "fastcnp", "proxycn", "wanfcn", "fcn", "pnc"
+                "rocev2", "cnp", "fastcnp", "proxycn", "wanfcn", "fcn", "pnc", "cnm", "cntag",
+                "csig"
             ]
             .contains(&first),
             "{name}"

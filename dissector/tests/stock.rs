@@ -39,6 +39,8 @@ fn is_ours(line: &str) -> bool {
             "[Acknowledges the packet ",
             "[Refuses the packet ",
             "[Round-trip time: ",
+            "[Sign that a switch has trimmed it ",
+            "A switch has trimmed the packet instead",
         ])
         || start(&["Fast CNP option", "Proxy Network Node Address option"])
         || start(&["Proxy Node Capability of ", "Proxy Node Capability: "])
@@ -152,8 +154,8 @@ struct Compared {
     ours: usize,
 }
 
-/// Compares every frame of `capture`. Frames that are messages of ours on their own ports are
-/// decoded by us instead of as data, so they are only counted.
+/// Compares every frame of `capture`. Frames with messages of ours on their own ports, or with our
+/// EtherTypes, are decoded by us instead of as data, so they are only counted.
 fn compare(capture: &Path, stock: &Tshark, ours: &Tshark) -> Compared {
     let before = trees(stock, capture, &[]);
     let after = trees(ours, capture, &[]);
@@ -161,7 +163,10 @@ fn compare(capture: &Path, stock: &Tshark, ours: &Tshark) -> Compared {
     let mut compared = Compared::default();
     for (before, after) in before.iter().zip(&after) {
         let by_us = |name| protocols(after).split(':').any(|p| p == name);
-        if by_us("proxycn") || by_us("wanfcn") {
+        if ["proxycn", "wanfcn", "cnm", "cntag", "csig"]
+            .into_iter()
+            .any(by_us)
+        {
             compared.ours += 1;
         } else if is_reclaimed(before, after) {
             compared.reclaimed += 1;
@@ -229,11 +234,11 @@ fn both() -> Option<(Tshark, Tshark)> {
 #[test]
 fn our_captures_keep_all_stock_output() {
     let Some((stock, ours)) = both() else { return };
-    // Captures with messages of ours on their own ports, or with sessions that occur in several
-    // captures.
+    // Captures with messages of ours on their own ports or with our EtherTypes, or with sessions
+    // that occur in several captures.
     let apart = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy();
-        ["proxy", "wan", "pnc"]
+        ["proxy", "wan", "pnc", "neighbours"]
             .iter()
             .any(|part| name.contains(part))
     };

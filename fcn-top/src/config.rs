@@ -69,10 +69,14 @@ preferences! {
     keep: Size = "\"8MiB\"";
     /// TOML file with code points other than the defaults. Keys: fast_cnp_option1,
     /// fast_cnp_option2, proxy_address_option, ioam_option, rocev2_port, proxy_cn_port,
-    /// wan_fcn_port, bgp_pnc_characteristic, icrc_reading; force = true accepts values that the
+    /// wan_fcn_port, csig_ether_type, trimmed_dscp, bgp_pnc_characteristic, icrc_reading; force = true accepts values that the
     /// drafts forbid
     #[arg(value_name = "FILE", help_heading = "Analysis")]
     profile: PathBuf = "\"\"";
+    /// DSCPs of packets that switches have trimmed, besides the profile's; others are recognised
+    /// only if their lengths show it
+    #[arg(value_name = "DSCP,…", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..=63), help_heading = "Analysis")]
+    trimmed_dscp: Vec<u8> = "[]";
     /// Prefixes or addresses that may notify; a notification from any other source is an event
     #[arg(value_name = "PREFIX,…", value_delimiter = ',', help_heading = "Analysis")]
     trust: Vec<Net> = "[]";

@@ -14,6 +14,7 @@ use crate::record::{FlowRecord, QpRecord, Record};
 use crate::text::Formatter;
 use crate::view::{Options, Tab};
 use fcn_tool::failure::{Failure, Result};
+use fcn_wire::DscpSet;
 use fcn_wire::Profile;
 use fcn_wire::pnc::Prefix;
 use jiff::tz::TimeZone;
@@ -132,16 +133,22 @@ fn chosen<R: Record>(filter: &str, order: &str, rates: Rates) -> Result<(Filter,
 ///
 /// The file cannot be read, or is not a profile.
 pub fn profile(preferences: &Preferences) -> Result<Profile> {
-    let Some(path) = preferences
-        .profile
-        .as_deref()
-        .filter(|path| *path != Path::new(""))
-    else {
-        return Ok(Profile::DEFAULT);
+    let path = preferences.profile.as_deref();
+    let mut profile = match path.filter(|path| *path != Path::new("")) {
+        None => Profile::DEFAULT,
+        Some(path) => {
+            let bad = || Failure::usage("bad profile").and(path.display().to_string());
+            let text =
+                std::fs::read_to_string(path).map_err(|error| bad().and(error.to_string()))?;
+            Profile::from_toml(&text).map_err(|error| bad().and(error.to_string()))?
+        }
     };
-    let bad = || Failure::usage("bad profile").and(path.display().to_string());
-    let text = std::fs::read_to_string(path).map_err(|error| bad().and(error.to_string()))?;
-    Profile::from_toml(&text).map_err(|error| bad().and(error.to_string()))
+    // The configuration file is not checked by the parser of the command line.
+    let chosen = preferences.trimmed_dscp.clone().unwrap_or_default();
+    let chosen =
+        DscpSet::try_from(chosen).map_err(|error| Failure::usage("bad trimmed-dscp").and(error))?;
+    profile.trimmed_dscp = profile.trimmed_dscp.union(chosen);
+    Ok(profile)
 }
 
 /// Returns the settings of the monitor.

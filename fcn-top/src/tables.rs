@@ -44,6 +44,8 @@ pub struct Totals {
     pub global_pauses: u64,
     /// Congestion notification messages of bridges (IEEE 802.1Q clause 33.4), included in `other`.
     pub cnms: u64,
+    /// RoCEv2 packets that a switch has trimmed, included in `other`.
+    pub trimmed: u64,
     /// RoCE v1 packets, included in `data` and `other`.
     pub roce_v1: u64,
     /// Packets not read although they may be RoCE or carry it, included in `other`.

@@ -126,7 +126,7 @@ impl<'a> DataPacket<'a> {
     /// Returns the data packet in `frame`, innermost if there are tunnels.
     ///
     /// `None` for anything else: neither RoCEv2 nor native InfiniBand, CNPs and Fast CNPs,
-    /// acknowledgements (positive and negative), packets to the management QPs 0 and 1, fragments.
+    /// acknowledgements (positive and negative), trimmed packets, packets to the management QPs 0 and 1, fragments.
     /// Read requests and atomic operations count as data: they belong to the flow and meet the same
     /// queue \[choice\].
     #[must_use]
@@ -134,7 +134,7 @@ impl<'a> DataPacket<'a> {
         let Message::Roce(bth, _) = frame.message() else {
             return None;
         };
-        if !is_data(bth.opcode()) || bth.dest_qp() <= Qp::GSI {
+        if !is_data(bth.opcode()) || bth.dest_qp() <= Qp::GSI || frame.trimming().is_some() {
             return None;
         }
         let (ip, source_port, destination_port, ecn) = match frame.upper() {

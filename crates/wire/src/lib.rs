@@ -32,14 +32,15 @@ pub(crate) use headers::{fields, octets};
 pub use messages::{
     bth, cnm, cnp, csig, fast_cnp, icrc, ioam, mad, pfc, proxy_address, proxy_cn, rdma_cm, wan_fcn,
 };
-pub use rules::{draft, finding, profile};
+pub use rules::{draft, dscp_set, finding, profile};
 
 pub use bth::{Opcode, Qp};
 pub use claim::Claim;
+pub use dscp_set::DscpSet;
 pub use error::{Error, ErrorKind, Result};
 pub use erspan::Mirror;
 pub use finding::{Finding, Findings, Rule, Severity};
-pub use frame::{End, Frame, LinkType, Unread};
+pub use frame::{End, Frame, LinkType, Trimming, Unread};
 pub use layer::Layer;
 pub use message::{IcrcCheck, Message};
 pub use notification::{Kind, Notification, Origin, Subject};

@@ -4,6 +4,7 @@
 
 mod connection;
 pub mod context;
+mod ethernet;
 mod fast_cnp;
 mod ioam;
 mod lines;
@@ -15,6 +16,7 @@ mod summary;
 mod wan_fcn;
 
 pub use connection::{Notified, Record};
+pub use ethernet::{TAG_LEN, cn_tag, cnm, csig};
 pub use fast_cnp::{OptionsAt, has_known_options, options, quotation};
 pub use lines::{DEEPEST_QUEUE, Group, Listed};
 pub use pfc::mac_control;

@@ -76,8 +76,13 @@ pub fn roce(plan: &mut Plan, source: &Source<'_>, place: &RoceAt) {
     }
 
     let is_cnp = bth.is_some_and(|bth| bth.opcode() == Opcode::CNP);
+    let trimming = frame.filter(|_| !source.quoted).and_then(Frame::trimming);
+    if let Some(sign) = trimming {
+        plan.text(F::RoceTrimmed, whole, format_args!("{}", sign.id()));
+        plan.push(Op::Trimmed(whole));
+    }
     let mut findings = Findings::new();
-    if place.at.is_whole() {
+    if place.at.is_whole() && trimming.is_none() {
         check_roce(payload, &mut findings);
     }
     if let Some((base, frame)) = &found {
@@ -204,6 +209,7 @@ fn icrc(plan: &mut Plan, source: &Source<'_>, place: &PayloadAt, frame: Option<&
     if !place.is_whole() {
         plan.generated(F::RoceIcrcStatus, end, UNVERIFIED);
         let why = match source.quoted {
+            false if frame.is_some_and(|frame| frame.trimming().is_some()) => TRIMMED,
             true => "only the beginning of the packet is quoted",
             false => "the capture cut the packet short",
         };
@@ -249,10 +255,13 @@ fn icrc(plan: &mut Plan, source: &Source<'_>, place: &PayloadAt, frame: Option<&
     }
 }
 
+const TRIMMED: &str = "a switch has trimmed the packet";
+
 fn why_unchecked(source: &Source<'_>, frame: Option<&Frame<'_>>) -> &'static str {
     match frame {
         _ if !source.check_icrc => "switched off in the preferences",
         None => "no IP header precedes it (reassembled from fragments, or not IP)",
+        Some(frame) if frame.trimming().is_some() => TRIMMED,
         Some(frame) => match frame.end() {
             End::Fragment { .. } => "the packet is a fragment",
             End::Cut { .. } => "the capture cut the packet short",

@@ -182,6 +182,13 @@ impl Pen<'_> {
                     }
                 }
                 Op::Found(rule, at) => self.found(rule, at),
+                Op::Trimmed(at) => {
+                    let (start, len) = self.clamp(at);
+                    let before = (*pinfo).current_proto;
+                    (*pinfo).current_proto = ids::short_name(P::Roce);
+                    sys::proto_tree_add_expert(tree, pinfo, ids::trimmed(), tvb, start, len);
+                    (*pinfo).current_proto = before;
+                }
                 Op::Expert(rule, at, text) => {
                     let (start, len) = self.clamp(at);
                     let expert = ids::expert(rule);

@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use fcn_wire::Profile;
 
 pub const UDP_PORT: &CStr = c"udp.port";
+pub const ETHERTYPE: &CStr = c"ethertype";
 pub type Handle = AtomicPtr<sys::dissector_handle>;
 
 /// A wrapper of ours in front of one of Wireshark's own dissectors.

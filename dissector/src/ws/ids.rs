@@ -33,14 +33,15 @@ pub(super) static EXPERT_PROTOCOL: AtomicI32 = AtomicI32::new(-1);
 pub(super) static RULE_IDS: [AtomicPtr<c_char>; RULES] =
     [const { AtomicPtr::new(ptr::null_mut()) }; RULES];
 
-struct ExpertIds([UnsafeCell<sys::expert_field>; RULES]);
+/// One for each rule, and one that no rule has: that a packet is trimmed.
+struct ExpertIds([UnsafeCell<sys::expert_field>; RULES + 1]);
 
 // SAFETY: written by Wireshark at startup, on its one thread, and only read afterwards, by
 // Wireshark and by `of_other_packets`.
 unsafe impl Sync for ExpertIds {}
 
 static EXPERT_IDS: ExpertIds =
-    ExpertIds([const { UnsafeCell::new(sys::expert_field { ei: -1, hf: -1 }) }; RULES]);
+    ExpertIds([const { UnsafeCell::new(sys::expert_field { ei: -1, hf: -1 }) }; RULES + 1]);
 
 /// Maximum number of Wireshark fields for one [`Node`].
 const SAME_NODE: usize = 3;
@@ -104,6 +105,11 @@ pub(super) fn find() {
 /// Returns Wireshark's expert field of a rule.
 pub fn expert(rule: Rule) -> *mut sys::expert_field {
     EXPERT_IDS.0[rule as usize].get()
+}
+
+/// Returns Wireshark's expert field of the comment that a packet is trimmed.
+pub fn trimmed() -> *mut sys::expert_field {
+    EXPERT_IDS.0[RULES].get()
 }
 
 /// Returns the identifier of a rule, as a C string.

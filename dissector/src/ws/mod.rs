@@ -6,6 +6,7 @@
 
 mod compat;
 mod draw;
+mod ethernet;
 mod handles;
 mod ids;
 mod memory;

@@ -16,6 +16,7 @@ use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering;
 use fcn_wire::LinkType;
+use fcn_wire::frame::MAX_LAYERS;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// One call of a dissector.
@@ -145,6 +146,18 @@ impl<'p> Tvb<'p> {
         // SAFETY: a live tvbuff; Wireshark checks the numbers.
         let part = unsafe { sys::tvb_new_subset_length_caplen(self.0, start, captured, reported) };
         Self(part, PhantomData)
+    }
+
+    /// Returns everything from `start` on. Leaves by an exception if it ends before that.
+    pub fn rest(self, start: usize) -> Self {
+        let captured = self.captured().saturating_sub(start);
+        self.part(start, captured, self.reported().saturating_sub(start))
+    }
+
+    /// Shortens it to `len` octets on the wire: the dissector around it shows the rest as padding.
+    pub fn shorten(self, len: usize) {
+        // SAFETY: a live tvbuff; Wireshark ignores a length that is greater than its own.
+        unsafe { sys::set_actual_length(self.0, u32::try_from(len).unwrap_or(u32::MAX)) };
     }
 
     /// Requests octets that were not captured: Wireshark then leaves by an exception, and reports
@@ -376,6 +389,28 @@ impl<'p> Packet<'p> {
         // SAFETY: a handle that Wireshark gave, and live pointers.
         unsafe { sys::call_dissector_only(handle, quoted.0, self.0, tree.0, ptr::null_mut()) };
         self.set_quoted(before);
+    }
+
+    /// Calls the dissector of the EtherType `number`, or shows plain data if there is none, or if
+    /// the packet has so many layers that Wireshark would take more of them for a bug. May leave by
+    /// an exception.
+    pub fn dissect_ether_type(self, number: u16, tvb: Tvb<'p>, tree: Tree<'p>) {
+        let table = super::handles::ETHERTYPE.as_ptr();
+        // SAFETY: a table that has existed since startup, live pointers, and a handle that
+        // Wireshark gave.
+        unsafe {
+            let table = sys::find_dissector_table(table);
+            let number = number.into();
+            if self.layers().nth(MAX_LAYERS).is_some()
+                || table.is_null()
+                || sys::dissector_try_uint(table, number, tvb.0, self.0, tree.0) == 0
+            {
+                let data = sys::find_dissector(c"data".as_ptr());
+                if !data.is_null() {
+                    sys::call_dissector_only(data, tvb.0, self.0, tree.0, ptr::null_mut());
+                }
+            }
+        }
     }
 
     /// Allocates uninitialised memory for `len` values, which Wireshark frees with the packet.

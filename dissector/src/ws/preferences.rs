@@ -8,20 +8,24 @@ use crate::names::P;
 use crate::plan::ColumnText;
 use core::ffi::{CStr, c_char};
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use fcn_observe::rules::FLOW_RATE;
-use fcn_wire::Profile;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::profile::VXLAN_PORT;
+use fcn_wire::{DscpSet, Profile};
 use std::ffi::CString;
 
 static OPTION1: AtomicU32 = AtomicU32::new(Profile::DEFAULT.fast_cnp_option1 as u32);
 static OPTION2: AtomicU32 = AtomicU32::new(Profile::DEFAULT.fast_cnp_option2 as u32);
 static PROXY_OPTION: AtomicU32 = AtomicU32::new(Profile::DEFAULT.proxy_address_option as u32);
 static CHARACTERISTIC: AtomicU32 = AtomicU32::new(Profile::DEFAULT.bgp_pnc_characteristic as u32);
+static CSIG: AtomicU32 = AtomicU32::new(Profile::DEFAULT.csig_ether_type as u32);
 static CHECK_ICRC: BoolPreference = compat::preference(true);
 static FORCE: BoolPreference = compat::preference(false);
 pub static CORRELATE: BoolPreference = compat::preference(true);
+static TRIMMED_DSCP: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
+/// DSCPs in that preference, as [`DscpSet::bits`].
+static TRIMMED: AtomicU64 = AtomicU64::new(0);
 static TRUSTED: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 static ABLE: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
 static DOMAIN: AtomicPtr<c_char> = AtomicPtr::new(ptr::null_mut());
@@ -48,7 +52,7 @@ enum Kind {
     CodePoint(&'static AtomicU32, u32, &'static str, u32),
     Number(&'static AtomicU32),
     Switch(&'static BoolPreference),
-    /// Prefixes and addresses.
+    /// Prefixes and addresses, or DSCPs.
     List(&'static AtomicPtr<c_char>),
 }
 
@@ -69,6 +73,8 @@ preferences! {
         c"Compute the Invariant CRC of every RoCEv2 packet and compare it with the one in the packet";
     Roce, c"force", Kind::Switch(&FORCE), c"Accept code points that the drafts forbid",
         c"Accept option types and a BGP characteristic code that the drafts forbid or that are assigned to others, for negative testing";
+    Roce, c"trimmed_dscp", Kind::List(&TRIMMED_DSCP), c"DSCPs of trimmed packets",
+        c"DSCPs, 0 to 63, separated by commas, that switches give to packets which they trim instead of dropping them; others are recognised only if their lengths show it";
     FastCnp, c"option1_type", Kind::CodePoint(&OPTION1, 16, "fast_cnp_option1", Profile::DEFAULT.fast_cnp_option1 as u32), c"IPv6 option type of Fast CNP option 1",
         c"The option that carries only the original destination, 0x80 to 0x9f (default 0x9e, experimental)";
     FastCnp, c"option2_type", Kind::CodePoint(&OPTION2, 16, "fast_cnp_option2", Profile::DEFAULT.fast_cnp_option2 as u32), c"IPv6 option type of Fast CNP option 2",
@@ -77,6 +83,8 @@ preferences! {
         c"The option in data packets that names the proxy, 0x02 to 0x1f (default 0x1e, experimental)";
     Pnc, c"bgp_characteristic", Kind::CodePoint(&CHARACTERISTIC, 10, "bgp_pnc_characteristic", Profile::DEFAULT.bgp_pnc_characteristic as u32), c"BGP characteristic code of the proxy node capability",
         c"The code in path attribute 39, 6 to 65535 (default 65280, experimental)";
+    Csig, c"ether_type", Kind::CodePoint(&CSIG, 16, "csig_ether_type", Profile::DEFAULT.csig_ether_type as u32), c"EtherType of the CSIG tag",
+        c"EtherType of the compact congestion signalling tag in front of IP; 0: not decoded (default 0x9900)";
     Fcn, c"correlate", Kind::Switch(&CORRELATE), c"Link notifications to the data they are about",
         c"Track data and notifications across frames to show what each notification is about";
     Fcn, c"trusted", Kind::List(&TRUSTED), c"Trusted notifiers",
@@ -93,7 +101,15 @@ preferences! {
 
 /// Registers the preferences; the protocols must have been registered before.
 pub fn register() {
-    for protocol in [P::Roce, P::FastCnp, P::ProxyCn, P::WanFcn, P::Pnc, P::Fcn] {
+    for protocol in [
+        P::Roce,
+        P::FastCnp,
+        P::ProxyCn,
+        P::WanFcn,
+        P::Pnc,
+        P::Csig,
+        P::Fcn,
+    ] {
         let applied = match protocol {
             P::Fcn => settings_applied,
             _ => applied,
@@ -174,9 +190,16 @@ pub fn profile() -> Profile {
         proxy_address_option: octet(&PROXY_OPTION, Profile::DEFAULT.proxy_address_option),
         bgp_pnc_characteristic: u16::try_from(CHARACTERISTIC.load(Ordering::Relaxed))
             .unwrap_or(Profile::DEFAULT.bgp_pnc_characteristic),
+        csig_ether_type: csig_ether_type(),
+        trimmed_dscp: DscpSet::from_bits(TRIMMED.load(Ordering::Relaxed)),
         rocev2_port: roce_port(),
         ..Profile::DEFAULT
     }
+}
+
+/// Returns the EtherType of the CSIG tag; 0 if there is none.
+pub fn csig_ether_type() -> u16 {
+    u16::try_from(CSIG.load(Ordering::Relaxed)).unwrap_or(Profile::DEFAULT.csig_ether_type)
 }
 
 /// Returns true if ICRCs are to be verified.
@@ -251,11 +274,14 @@ unsafe extern "C" fn settings_applied() {
 }
 
 /// Number of code points.
-const CODE_POINTS: usize = 4;
+const CODE_POINTS: usize = 5;
 
 /// Refuses code points that a profile refuses: reports them, and restores the defaults. Called by
 /// Wireshark after preferences were changed.
 unsafe extern "C" fn applied() {
+    if let Some(text) = super::guard(read_trimmed_dscps).flatten() {
+        say(text.as_c_str());
+    }
     // Each refusal resets one to its default.
     for _ in 0..=CODE_POINTS {
         let Some(text) = super::guard(refusal).flatten() else {
@@ -269,6 +295,24 @@ unsafe extern "C" fn applied() {
             say(&text);
         }
     }
+}
+
+/// Reads the DSCPs of trimmed packets; returns an error text if they are wrong, and uses none then.
+fn read_trimmed_dscps() -> Option<ColumnText> {
+    let text = TRIMMED_DSCP.load(Ordering::Relaxed);
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: as for the lists of prefixes.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+    let read = text.parse::<DscpSet>();
+    TRIMMED.store(read.unwrap_or_default().bits(), Ordering::Relaxed);
+    read.is_err().then(|| {
+        ColumnText::new(format_args!(
+            "Preference rocev2.trimmed_dscp: \"{text}\" is not a list of DSCPs, so none is used. \
+             Write numbers from 0 to 63, separated by commas."
+        ))
+    })
 }
 
 /// Makes Wireshark report errors in preferences.

@@ -10,8 +10,8 @@ use super::packet::callback;
 use super::preferences::{INFINIBAND, PORTS, VXLAN};
 use super::wrappers::ROCE;
 use super::{
-    guard, ids, memory, messages, post, preferences, routing, statistics, sys, tables, taps,
-    wrappers,
+    ethernet, guard, ids, memory, messages, post, preferences, routing, statistics, sys, tables,
+    taps, wrappers,
 };
 use crate::names::{F, Field, Kind, Link, P, expert_protocol};
 use core::ffi::{c_char, c_int, c_void};
@@ -112,6 +112,8 @@ fn wireshark_type(def: &Field) -> (sys::ftenum, c_int) {
         Kind::Dec(bits) => (number(bits), sys::BASE_DEC as c_int),
         Kind::Named(bits) => (number(bits), sys::BASE_NONE as c_int),
         Kind::Hex(bits) => (number(bits), sys::BASE_HEX as c_int),
+        Kind::Signed => (sys::FT_INT16, sys::BASE_DEC as c_int),
+        Kind::Mac => (sys::FT_ETHER, sys::BASE_NONE as c_int),
         Kind::Flag(bits) => (sys::FT_BOOLEAN, c_int::from(bits)),
         Kind::Ipv4 => (sys::FT_IPv4, sys::BASE_NONE as c_int),
         Kind::Ipv6 => (sys::FT_IPv6, sys::BASE_NONE as c_int),
@@ -151,30 +153,28 @@ fn value_strings(def: &Field) -> *const c_void {
 }
 
 fn register_experts(protocol_of: P) {
-    let records: Vec<sys::ei_register_info> = Rule::ALL
+    let mut records: Vec<sys::ei_register_info> = Rule::ALL
         .iter()
         .filter(|rule| expert_protocol(**rule) == protocol_of)
         .map(|rule| {
             let info = rule.info();
             RULE_IDS[*rule as usize].store(leaked_text(info.id).cast_mut(), Ordering::Relaxed);
-            // SAFETY: all zeros is a valid value of this C structure; the relevant fields are set
-            // below.
-            let mut record: sys::ei_register_info = unsafe { core::mem::zeroed() };
-            record.ids = expert(*rule);
-            record.eiinfo.name = leaked_text(&rule.filter_name());
-            record.eiinfo.group = group(*rule) as c_int;
-            record.eiinfo.severity = match info.severity {
+            let severity = match info.severity {
                 Severity::Note => sys::PI_NOTE,
                 Severity::Warning => sys::PI_WARN,
                 Severity::Error => sys::PI_ERROR,
-            } as c_int;
-            record.eiinfo.summary = leaked_text(&format!("{} [{}]", info.text, info.section));
-            record.eiinfo.hf_info.hfinfo.type_ = sys::FT_NONE;
-            record.eiinfo.hf_info.hfinfo.id = -1;
-            record.eiinfo.hf_info.hfinfo.same_name_prev_id = -1;
-            record
+            };
+            let text = format!("{} [{}]", info.text, info.section);
+            let kind = (group(*rule), severity);
+            expert_record(expert(*rule), &rule.filter_name(), kind, &text)
         })
         .collect();
+    if protocol_of == P::Roce {
+        let kind = (sys::PI_SEQUENCE, sys::PI_COMMENT);
+        let text = "A switch has trimmed the packet instead of dropping it";
+        let name = "rocev2.trimmed.comment";
+        records.push(expert_record(ids::trimmed(), name, kind, text));
+    }
     if records.is_empty() {
         return;
     }
@@ -184,6 +184,26 @@ fn register_experts(protocol_of: P) {
         let module = sys::expert_register_protocol(protocol(protocol_of));
         sys::expert_register_field_array(module, records.as_mut_ptr(), records.len() as c_int);
     }
+}
+
+/// Returns a record of expert info, of this group and severity.
+fn expert_record(
+    ids: *mut sys::expert_field,
+    name: &str,
+    (group, severity): (u32, u32),
+    summary: &str,
+) -> sys::ei_register_info {
+    // SAFETY: all zeros is a valid value of this C structure; the relevant fields are set below.
+    let mut record: sys::ei_register_info = unsafe { core::mem::zeroed() };
+    record.ids = ids;
+    record.eiinfo.name = leaked_text(name);
+    record.eiinfo.group = group as c_int;
+    record.eiinfo.severity = severity as c_int;
+    record.eiinfo.summary = leaked_text(summary);
+    record.eiinfo.hf_info.hfinfo.type_ = sys::FT_NONE;
+    record.eiinfo.hf_info.hfinfo.id = -1;
+    record.eiinfo.hf_info.hfinfo.same_name_prev_id = -1;
+    record
 }
 
 fn group(rule: Rule) -> u32 {
@@ -220,6 +240,7 @@ unsafe extern "C" fn handoff() {
             sys::dissector_add_uint_range_with_preference(UDP_PORT.as_ptr(), number, handle);
             port.handle.store(handle, Ordering::Relaxed);
         }
+        ethernet::register();
         let table = sys::find_dissector_table(UDP_PORT.as_ptr());
         if !table.is_null() {
             let vxlan = sys::dissector_get_uint_handle(table, VXLAN_PORT.into());
@@ -273,6 +294,7 @@ unsafe fn hook(again: bool) {
             BGP.hook_chosen();
         }
         hook_roce();
+        ethernet::register_csig();
     }
 }
 

@@ -1,6 +1,7 @@
 //! The gallery `formats`: every message as it should be. No packet here deserves a warning.
 
 use super::stacks::*;
+use fcn_wire::cnm::MAX_MSDU_LEN;
 use fcn_wire::header::ethernet as ethernet_types;
 use fcn_wire::icrc::Reading;
 use fcn_wire::pfc::ETHERTYPE_MAC_CONTROL;
@@ -45,6 +46,9 @@ pub const GALLERY: Gallery = Gallery {
         Family { name: "neighbours", compose: neighbours,
             about: "Other mechanisms in the same networks: PAUSE of all classes, a bridge's \
                 congestion notification message, data with a CSIG tag" },
+        Family { name: "trimmed", compose: trimmed,
+            about: "Data that a switch has trimmed instead of dropping it: with its lengths as \
+                they were and with those of what is left, and sent back to its source" },
         Family { name: "cut", compose: cut,
             about: "Packets cut by a snap length and fragments: reported as such, not as \
                 malformed, their ICRC unchecked" },
@@ -293,14 +297,22 @@ fn neighbours(c: &mut Composer<'_>) {
     let pause = changed(&[0; 46], 1, 1);
     let pause = changed(&changed(&pause, 2, 0xFF), 3, 0xFF);
     c.frame(link, "PAUSE: all classes stop", (PFC, of_type(ETHERTYPE_MAC_CONTROL, &pause)));
-    let mut cnm = [0; 46];
-    // Feedback 21, congestion point 3 of a bridge; the queue is 1,024 octets too long and has grown
-    // by 512; priority 3; the frame's destination.
-    cnm[..22].copy_from_slice(&[
-        0, 21, 2, 0, 0, 0, 0, 7, 0, 3, 0xFF, 0xF0, 0, 8, 0x60, 0, 2, 0, 0, 0, 0, 2,
-    ]);
-    c.frame(link, "A bridge's notification to a frame's source (IEEE 802.1Qau)",
-        (ETHERNET, of_type(ethernet_types::CN_TAG, &[0, 7, 0x22, 0xE7]), Bytes(&cnm)));
+    let cnm = |ether_type: u16, packet: &[u8]| {
+        // Feedback 21, congestion point 3 of a bridge; the queue is 1,024 octets too long and has
+        // grown by 512; priority 3; the frame's destination and the length of its MSDU.
+        let mut cnm = vec![
+            0, 21, 2, 0, 0, 0, 0, 7, 0, 3, 0xFF, 0xF0, 0, 8, 0x60, 0, 2, 0, 0, 0, 0, 2, 0, 64,
+        ];
+        cnm.extend(ether_type.to_be_bytes());
+        cnm.extend(&packet[..MAX_MSDU_LEN - 2]);
+        cnm
+    };
+    let about6 = cnm(ethernet_types::IPV6, &c.octets((DATA6, data(0x500))));
+    c.frame(link, "A bridge's notification to a frame's source (IEEE 802.1Qau), in a CN-TAG",
+        (ETHERNET, of_type(ethernet_types::CN_TAG, &[0, 7, 0x22, 0xE7]), Bytes(&about6)));
+    let about4 = cnm(ethernet_types::IPV4, &c.octets((DATA4, data(0x500))));
+    c.frame(link, "The same without that tag, about IPv4",
+        (ETHERNET, of_type(ethernet_types::CNM, &about4)));
     let csig = c.profile.csig_ether_type;
     c.frame(link, "Data with a CSIG tag: share of bandwidth left, signal 0x17 of locator 5",
         (ETHERNET, of_type(csig, &[0x2B, 0x85, 0x86, 0xDD]), DATA6, data(0x500)));
@@ -318,6 +330,36 @@ fn pfc_frames(c: &mut Composer<'_>) {
     c.frame(link, "Class 3 may send again", (PFC, pfc(0x08, [0; 8])));
     c.frame(link, "Classes 3 and 4", (PFC, pfc(0x18, [0, 0, 0, 100, 200, 0, 0, 0])));
     c.frame(link, "Every class", (PFC, pfc(0xFF, [0xFFFF; 8])));
+}
+
+fn trimmed(c: &mut Composer<'_>) {
+    /// Octets of IP that are left.
+    const LEFT: usize = 128;
+    const DATA: [u8; 1024] = [0x5A; 1024];
+    let reth = Part::Reth(Reth { address: 0x7F00_0000_1000, rkey: 0x1234, length: 1024 });
+    let write = [DATA_UDP, bth(Opcode::RC_WRITE_ONLY, 0x12, 0x600), reth, Bytes(&DATA), ICRC];
+    let middle = [DATA_UDP, bth(Opcode::RC_WRITE_MIDDLE, 0x12, 0x601), Bytes(&DATA), ICRC];
+    let cut = |mut octets: Vec<u8>| {
+        octets.truncate(LEFT);
+        octets
+    };
+    let trimmed = |traffic_class| Part::v6(SENDER, RECEIVER, traffic_class);
+    c.packet("RDMA WRITE Only with 1,024 octets of data", (DATA6, write));
+    let left = cut(c.octets((trimmed(TRIMMED), write)));
+    c.frame(LinkType::Ethernet, "Trimmed to 128 octets: IP and UDP state the length that it had",
+        (ETHERNET, of_type(ethernet_types::IPV6, &left)));
+    let mut shrunk = left;
+    shrunk[4..6].copy_from_slice(&(LEFT as u16 - 40).to_be_bytes());
+    shrunk[44..46].copy_from_slice(&(LEFT as u16 - 40).to_be_bytes());
+    c.frame(LinkType::Ethernet, "Trimmed, IP and UDP state what is left: the RETH shows it",
+        (ETHERNET, of_type(ethernet_types::IPV6, &shrunk)));
+    let left = cut(c.octets((Part::v4(SENDER4, RECEIVER4, TRIMMED), middle)));
+    c.frame(LinkType::Ethernet, "The middle of a WRITE trimmed, over IPv4",
+        (ETHERNET, of_type(ethernet_types::IPV4, &left)));
+    let left = cut(c.octets((Part::v4(RECEIVER4, SENDER4, TRIMMED), middle)));
+    c.frame(LinkType::Ethernet, "The same sent back to its source, by a switch on the path",
+        (ETHERNET, of_type(ethernet_types::IPV4, &left)));
+    c.packet("The sender retransmits", (DATA6, write));
 }
 
 fn cut(c: &mut Composer<'_>) {

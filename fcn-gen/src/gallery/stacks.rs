@@ -55,6 +55,8 @@ pub const PROXY4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 15);
 pub const DATA: u8 = 26 << 2 | 0b10;
 /// Traffic class of data that met congestion: DSCP 26, CE.
 pub const CE: u8 = 26 << 2 | 0b11;
+/// Traffic class of trimmed data: DSCP 11, ECT(0).
+pub const TRIMMED: u8 = 11 << 2 | 0b10;
 /// Traffic class of notifications.
 pub const NOTICE: u8 = DEFAULT_TRAFFIC_CLASS;
 /// Traffic class of tunnels around notifications, and of routing: DSCP 48, not ECN-capable.

@@ -622,6 +622,12 @@ impl Monitor {
     /// Processes a packet that is neither a notification nor data.
     fn other(&mut self, packet: &Packet<'_>, frame: &Frame<'_>, is_sample: bool) {
         match frame.message() {
+            Message::Roce(..) if frame.trimming().is_some() => {
+                let hosts = frame.ip().map(|ip| (ip.source, ip.destination));
+                let is_copy = !is_sample
+                    && hosts.is_some_and(|hosts| self.is_seen_before(packet, frame, hosts));
+                self.totals.trimmed += u64::from(!is_copy);
+            }
             Message::Roce(..) | Message::RdmaCm(..) => {
                 let capture = self.capture(packet, is_sample);
                 let earlier = self.correlator.other(&capture, frame);

@@ -1885,6 +1885,12 @@ fn both_versions_of_roce_between_two_hosts_are_reported_once() {
     see(&mut monitor, [1, 2], 0x8808, &pause);
     let totals = monitor.totals();
     assert_eq!((totals.global_pauses, totals.pfc, totals.unread), (1, 0, 0));
+    // A packet of which a switch has left the headers is neither data nor malformed.
+    let data = totals.data;
+    see(&mut monitor, [1, 2], 0x86DD, &v2[..60]);
+    let totals = monitor.totals();
+    assert_eq!((totals.trimmed, totals.data), (1, data));
+    assert_eq!((totals.undecodable, totals.incomplete), (0, 0));
 }
 
 #[test]

@@ -37,6 +37,7 @@ fcn_tool::families! {
     ROCE_V1 = "fcn_top_roce_v1_packets_total", Counter, &[], "RoCE v1 packets";
     GLOBAL_PAUSES = "fcn_top_global_pauses_total", Counter, &[], "PAUSE frames (IEEE 802.3x), which stop all traffic classes";
     CNMS = "fcn_top_cnms_total", Counter, &[], "Congestion notification messages of bridges (IEEE 802.1Qau)";
+    TRIMMED = "fcn_top_trimmed_packets_total", Counter, &[], "RoCEv2 packets that a switch has trimmed";
     ICRC = "fcn_top_icrc_bad_total", Counter, &[], "Notifications with a wrong ICRC";
     FINDINGS = "fcn_top_findings_total", Counter, &["rule", "severity"], "Times that a rule was broken";
     KEPT = "fcn_top_kept", Gauge, &["table"], "Entries kept: QP rows, data flows, notifiers";

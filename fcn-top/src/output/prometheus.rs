@@ -408,6 +408,7 @@ fn totals(page: &mut Page, tables: &Tables) {
     page.single(&m::ROCE_V1, totals.roce_v1);
     page.single(&m::GLOBAL_PAUSES, totals.global_pauses);
     page.single(&m::CNMS, totals.cnms);
+    page.single(&m::TRIMMED, totals.trimmed);
     page.single(&m::ICRC, totals.icrc_bad);
     let mut findings = page.family(&m::FINDINGS);
     for (id, count) in &tables.rules {

@@ -199,6 +199,13 @@ fn head(out: &mut String, header: &Header, tables: &Tables, formatter: &Formatte
         let messages = counted(totals.cnms, "message");
         line("CNM", format!("{messages} of bridges (IEEE 802.1Qau)"));
     }
+    if totals.trimmed > 0 {
+        let packets = counted(totals.trimmed, "RoCEv2 packet");
+        line(
+            "trimmed",
+            format!("{packets}, cut by switches that would have dropped them"),
+        );
+    }
     if totals.samples > 0 {
         let samples = counted(totals.samples, "packet");
         line(

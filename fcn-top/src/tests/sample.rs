@@ -285,6 +285,7 @@ pub(crate) fn tables() -> Tables {
             pfc: 0,
             global_pauses: 0,
             cnms: 0,
+            trimmed: 0,
             roce_v1: 0,
             unread: 7,
             cut: 20,

@@ -271,6 +271,7 @@ fn draw_state(
         (4, totals.global_pauses, "global pauses", Tone::Warn),
         (5, totals.roce_v1, "RoCE v1", Tone::Plain),
         (5, totals.cnms, "CNMs of bridges", Tone::Plain),
+        (4, totals.trimmed, "trimmed", Tone::Warn),
         (3, totals.cut + totals.undecodable, "unreadable", Tone::Warn),
         (4, totals.pfc, pauses, Tone::Warn),
         (5, totals.rows_evicted, "rows evicted", Tone::Warn),

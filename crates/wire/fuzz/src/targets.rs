@@ -33,7 +33,7 @@ use fcn_wire::sflow;
 use fcn_wire::wan_fcn::{MAX_FLOW_LABEL, WAN_FCN_LEN, WanFcn, WanFcnRepr};
 use fcn_wire::{
     End, ErrorKind, Finding, Findings, Frame, IcrcCheck, Kind, Layer, LinkType, Message,
-    Notification, Origin, Profile, Rule, Subject,
+    Notification, Origin, Profile, Rule, Subject, Trimming,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -148,8 +148,15 @@ pub fn frame(data: &[u8]) {
     for len in capture.cuts {
         let cut = capture.parse(len.min(capture.bytes.len()));
         located(&cut);
+        // What is left of a trimmed packet is needed to know its length.
+        let mut spans = cut.spans().to_vec();
+        for (span, uncut) in spans.iter_mut().zip(whole.spans()) {
+            if is_trimmed(&whole) {
+                span.end = uncut.end;
+            }
+        }
         assert!(
-            whole.spans().starts_with(cut.spans()),
+            whole.spans().starts_with(&spans),
             "{:?} is no beginning of {:?}",
             cut.spans(),
             whole.spans()
@@ -167,9 +174,17 @@ pub fn frame(data: &[u8]) {
     assert!(!cut || is_cut_by_mirror(&short));
 }
 
-/// Returns true if a mirror truncated the frame: its original length is unknown then.
+/// Returns true if a mirror truncated the frame, or a switch trimmed it: the length on the wire is
+/// not the original one then.
 fn is_cut_by_mirror(frame: &Frame<'_>) -> bool {
-    frame.is_truncated_copy() || frame.spans().iter().any(|span| truncates(frame, span))
+    frame.is_truncated_copy()
+        || is_trimmed(frame)
+        || frame.spans().iter().any(|span| truncates(frame, span))
+}
+
+/// Returns true if a switch trimmed the frame and left its lengths as they were.
+fn is_trimmed(frame: &Frame<'_>) -> bool {
+    frame.trimming() == Some(Trimming::Lengths)
 }
 
 /// Returns true if the layer is a mirror's header that indicates truncation.
@@ -190,8 +205,8 @@ fn located(frame: &Frame<'_>) {
     };
     for span in frame.spans() {
         assert!(at <= span.start && span.start < span.header_end, "{span:?}");
-        let is_longer =
-            frame.is_truncated_copy() && matches!(span.layer, Layer::Ipv4 | Layer::Ipv6);
+        let is_longer = (frame.is_truncated_copy() || is_trimmed(frame))
+            && matches!(span.layer, Layer::Ipv4 | Layer::Ipv6);
         assert!(span.header_end <= span.end, "{span:?}");
         assert!(span.end <= limit || is_longer, "{span:?}");
         assert!(span.header_end <= bytes.len(), "{span:?} was not captured");

@@ -374,7 +374,8 @@ impl<'a> Frame<'a> {
     fn check_datagram(&self, datagram: &Datagram<'a>, icrc: IcrcCheck, findings: &mut Findings) {
         let profile = self.profile();
         let (port, payload) = (datagram.destination_port, datagram.payload);
-        if !self.is_roce() && datagram.claim(profile) == Claim::Others {
+        if !self.is_roce() && datagram.claim(profile) == Claim::Others || self.trimming().is_some()
+        {
             return;
         }
         if !datagram.is_whole() {

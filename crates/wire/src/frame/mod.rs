@@ -9,7 +9,10 @@ pub mod claim;
 pub(crate) mod layer;
 pub mod message;
 pub mod notification;
+mod trimmed;
 mod walk;
+
+pub use trimmed::Trimming;
 
 use crate::checksum;
 use crate::claim::{Claim, Evidence, proves_roce};
@@ -47,8 +50,8 @@ pub struct Span {
     /// First octet after its header.
     pub header_end: usize,
     /// First octet after its content by its own length field, within the length of its carrier on
-    /// the wire; may lie beyond the captured octets. A packet that a mirror has truncated was
-    /// longer than its carrier.
+    /// the wire; may lie beyond the captured octets. A packet that a mirror has truncated, or a
+    /// switch has trimmed, was longer than its carrier.
     pub end: usize,
 }
 
@@ -259,6 +262,8 @@ pub struct Frame<'a> {
     length_unstated: bool,
     /// A mirror has truncated the packet without indicating it.
     truncated_copy: bool,
+    /// A switch has trimmed the packet and left its lengths as they were.
+    trimmed: bool,
     /// Encapsulation that was not opened.
     unread: Option<Unread>,
 }
@@ -296,6 +301,7 @@ impl<'a> Frame<'a> {
             overlong_at: None,
             length_unstated: false,
             truncated_copy: false,
+            trimmed: false,
             unread: None,
         }
     }
@@ -316,6 +322,7 @@ impl<'a> Frame<'a> {
         self.end = End::Complete;
         self.overlong = None;
         self.truncated_copy = false;
+        self.trimmed = false;
         self.unread = None;
         self.enter_ip();
         walk::locate(self, link);
@@ -709,12 +716,14 @@ impl<'a> Frame<'a> {
     }
 
     /// Verifies the ICRC of a RoCEv2 packet; [`Verdict::Unchecked`] if there is none, if the packet
-    /// is incomplete, or if a length field contradicts the packet.
+    /// is incomplete or trimmed, or if a length field contradicts the packet.
     #[must_use]
     pub fn verify_icrc(&self) -> Verdict {
         match (self.icrc, self.datagram()) {
             (Some(verdict), _) if self.roce => verdict,
-            (None, Some(datagram)) if self.roce => self.verdict(datagram),
+            (None, Some(datagram)) if self.roce && self.trimming().is_none() => {
+                self.verdict(datagram)
+            }
             _ => Verdict::Unchecked,
         }
     }

@@ -768,7 +768,7 @@ impl Walk {
         {
             return step;
         }
-        let datagram = Datagram {
+        let mut datagram = Datagram {
             ip,
             start,
             source_port: u16_at(here, udp::SOURCE),
@@ -777,12 +777,16 @@ impl Walk {
             payload: self.remaining(frame),
             payload_len: end - self.at,
         };
-        frame.upper = Upper::Udp(datagram);
         // An empty datagram, as sent by scans and keep-alives, is not attributed to RoCEv2.
         frame.roce = datagram.destination_port == frame.profile.rocev2_port
             && datagram.payload_len > 0
             && (!must_prove_roce(datagram.source_port, frame.profile.rocev2_port)
                 || frame.proves_roce(&datagram));
+        let mut end = end;
+        if frame.roce && frame.overlong_at.is_some() && self.tunnels == 1 {
+            end = frame.restore_trimmed(&mut datagram).unwrap_or(end);
+        }
+        frame.upper = Upper::Udp(datagram);
         Self::payload(frame, Layer::Payload, end)
     }
 

@@ -5,6 +5,7 @@
 //! requirements of the drafts.
 
 use crate::draft::{fast_cnp, proxy_cn, wan_fcn};
+use crate::dscp_set::DscpSet;
 use crate::header::ethernet;
 use crate::icrc::Reading;
 use core::fmt;
@@ -99,6 +100,8 @@ code_points! {
     ioam_option: u8 = IOAM_OPTION_MUTABLE,
     /// EtherType of the congestion signalling tag (CSIG); 0 if there is none.
     csig_ether_type: u16 = 0x9900,
+    /// DSCPs of packets that switches have trimmed.
+    trimmed_dscp: DscpSet = DscpSet::EMPTY,
     /// Treatment of IPv6 extension headers in the ICRC of packets that we emit.
     icrc_reading: Reading = Reading::Covered,
     /// Accept values that the drafts forbid and values that collide, for negative testing.
@@ -297,6 +300,13 @@ impl CodePoint for u16 {
     }
 }
 
+impl CodePoint for DscpSet {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        text.parse()
+            .map_err(|()| "DSCPs from 0 to 63, separated by commas")
+    }
+}
+
 impl CodePoint for Reading {
     fn parse(text: &str) -> Result<Self, &'static str> {
         Self::from_name(text).ok_or("one of A, A2, B, C")
@@ -408,6 +418,7 @@ mod tests {
             ("fast_cnp=1", "names:"),
             ("fast_cnp_option1=256", "0 to 255"),
             ("wan_fcn_port=x", "0 to 65535"),
+            ("trimmed_dscp=64", "0 to 63"),
             ("icrc_reading=D", "A, A2, B, C"),
             ("force=1", "true or false"),
         ] {

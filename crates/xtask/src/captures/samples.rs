@@ -164,7 +164,7 @@ const SIMULATED: &str = "\
 const COMPOSED: [(&str, &str); 2] = [
     (
         "formats",
-        "cnp fast-cnp ioam fast-cnp-tunnels unaware-sender proxy-cn wan-fcn pnc rdma-cm pfc neighbours cut",
+        "cnp fast-cnp ioam fast-cnp-tunnels unaware-sender proxy-cn wan-fcn pnc rdma-cm pfc neighbours trimmed cut",
     ),
     ("malformed", "cnp fast-cnp ioam proxy-cn wan-fcn pnc pfc"),
 ];

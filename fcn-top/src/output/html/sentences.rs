@@ -297,6 +297,10 @@ pub(super) fn know(
             "Congestion notification messages of bridges (IEEE 802.1Qau)",
             (totals.cnms, "message"),
         ),
+        (
+            "Trimmed by switches that would have dropped them",
+            (totals.trimmed, "RoCEv2 packet"),
+        ),
         ("With a wrong ICRC", (totals.icrc_bad, "notification")),
         (
             "Evicted for lack of room, least recently used first, so display filters may match more than a row counts since it reappeared",
