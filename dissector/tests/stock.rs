@@ -393,7 +393,7 @@ fn stock_wireshark_behaves_as_reported() {
         of_infiniband[0].contains("Opcode: CNP (128)"),
         "{of_infiniband:?}"
     );
-    let wrong = trees(&stock, broken, &["-Y", "frame.number == 17"]).concat();
+    let wrong = trees(&stock, broken, &["-Y", "frame.number == 19"]).concat();
     let shown = wrong.split("Invariant CRC: ").nth(1).expect("an ICRC");
     assert!(shown.starts_with("0xbf9bc217\n"), "{wrong}");
     // Destination port of Annex A17, source port of TFTP.
