@@ -381,13 +381,13 @@ records! {
         marked: u64 = "Marked", 9, Count, "Data packets to it that were marked CE", |v| Cell::Count(*v);
         expected: u64 = "Expected", 9, Count, "CNPs expected for these: one for the first mark of a flow, and one for the first mark 50 µs or more after the previous expected one", |v| Cell::Count(*v);
         cnps: u64 = "CNPs", 9, Count, "CNPs from its address", |v| Cell::Count(*v);
-        unprompted: u64 = "Unprompted", 10, Count, "CNPs among these that follow no mark of the same flow: the capture does not show marks, or another node generates CNPs", |v| Cell::Count(*v);
-        answered: Option<f64> = "Answered", 8, Share, "CNPs that answer a mark, as a fraction of those expected, 0 to 1; empty if none was expected", |v| some(v, Cell::Share);
+        unprompted: u64 = "Unprompted", 10, Count, "CNPs among these, about known flows, that follow no unanswered mark of the flow, nor a mark within 50 µs: the capture does not show marks, or another node generates CNPs", |v| Cell::Count(*v);
+        answered: Option<f64> = "Answered", 8, Share, "CNPs that answer a mark, or whose flow was not known yet, as a fraction of those expected, 0 to 1; empty if none was expected", |v| some(v, Cell::Share);
         silent: bool = "Silent", 6, Name, "Whether it answers no mark: at least 32 marks and 8 expected CNPs, no CNP, although other packets from it were captured", |v| Cell::Name(if *v { "yes" } else { "no" });
         captured: bool = "Back", 4, Name, "Whether any acknowledgement or CNP from it was captured; if not, the capture may show only one direction", |v| Cell::Name(if *v { "yes" } else { "no" });
-        delay_p50: Option<u64> = "Delay p50", 9, Span, "Median time from a mark to its CNP, in nanoseconds (to 1 %), of marks 50 µs or more after the flow's previous CNP", |v| some(v, Cell::Span);
+        delay_p50: Option<u64> = "Delay p50", 9, Span, "Median time from a mark to its CNP, in nanoseconds (to 1 %), of marks 50 µs or more after the flow's previous CNP; a longer interval between CNPs is part of it", |v| some(v, Cell::Span);
         delay_p99: Option<u64> = "Delay p99", 9, Span, "99th percentile of that time, in nanoseconds (to 1 %)", |v| some(v, Cell::Span);
-        paced_by: Option<Pacing> = "Paced by", 9, Name, "Unit by which it limits its CNPs, from the gaps below: qp, addresses (the pair of them), port (all together), or none; empty if there are fewer than 32 of the gaps that distinguish them", |v| some(v, |v| Cell::Name(v.id()));
+        paced_by: Option<Pacing> = "Paced by", 9, Name, "Unit by which it limits its CNPs, from the gaps below: qp, addresses (the pair of them), port (all together), or none; empty if there are fewer than 32 of the gaps that distinguish them, if these show no clear limit, or if nearly every mark has its CNP", |v| some(v, |v| Cell::Name(v.id()));
         gap_qp: Option<u64> = "Gap QP", 9, Span, "Least gap between CNPs about the same QP, in nanoseconds: the 2nd percentile of at least 32", |v| some(v, Cell::Span);
         gap_addresses: Option<u64> = "Gap addr", 9, Span, "The same between CNPs about different QPs at one address", |v| some(v, Cell::Span);
         gap_port: Option<u64> = "Gap port", 9, Span, "The same between CNPs to different addresses", |v| some(v, Cell::Span);

@@ -520,6 +520,9 @@ impl<E: Default> Correlator<E> {
             }
         }
         let kept = keep(flow, &data);
+        if data.incident == Some(Incident::Tries) && self.has_unpaired_acks(&data.key) {
+            data.incident = None;
+        }
         if !capture.sampled && answers_read(bth.opcode()) {
             if begins_answer(bth.opcode()) {
                 let to = (packet.source, packet.destination, packet.dest_qp);
@@ -840,6 +843,15 @@ impl<E> Correlator<E> {
     #[must_use]
     pub const fn pauses(&self) -> &PauseTable {
         &self.pauses
+    }
+
+    /// Returns true if acknowledgements of data between the flow's hosts were captured that belong
+    /// to no known flow: they may be the flow's.
+    #[must_use]
+    pub fn has_unpaired_acks(&self, flow: &FlowKey) -> bool {
+        let hosts = (flow.receiver, flow.sender);
+        self.resolver.sender_qp(flow).is_none()
+            && (self.early_acks.iter()).any(|((from, to, _), _)| (*from, *to) == hosts)
     }
 
     /// Returns the receivers.

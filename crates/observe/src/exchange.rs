@@ -268,11 +268,11 @@ impl Exchange {
             _ if runs_on => None,
             _ => Some((Cause::Unanswered, last)),
         };
-        self.tries(at, psn).or_else(|| {
-            let (cause, from) = silence?;
+        let silence = silence.and_then(|(cause, from)| {
             let length = at.saturating_sub(from);
             (length >= SILENCE).then(|| self.silent(cause, length))?
-        })
+        });
+        self.tries(at, psn).or(silence)
     }
 
     fn silent(&mut self, cause: Cause, length: u64) -> Option<Incident> {
@@ -355,7 +355,10 @@ impl Exchange {
             self.answered = Some(psn);
         }
         self.refused.take_if(|refused| reaches(psn, refused.psn));
-        self.tried.take_if(|tried| reaches(psn, tried.psn));
+        // After an RNR NAK the sender may try as often as it likes.
+        let waits = cause == Some(Cause::RnrNak);
+        self.tried
+            .take_if(|tried| reaches(psn, tried.psn) || waits && tried.psn == reply.psn);
     }
 
     /// Measures the round-trip time.

@@ -81,8 +81,8 @@ pub struct Pauses {
     pub quanta: u64,
     /// Episodes, the open one included.
     pub episodes: u64,
-    /// Episodes that timed out.
-    pub timed_out: u64,
+    /// Episodes that timed out before a later frame.
+    timed_out: u64,
     /// Time paused in episodes that have ended.
     paused: u64,
     /// Longest episode that has ended.
@@ -105,6 +105,13 @@ impl Pauses {
             now.clamp(open.renewed, open.until()) - open.renewed
         });
         self.paused.saturating_add(open)
+    }
+
+    /// Returns the number of episodes that have timed out by `now`.
+    #[must_use]
+    pub fn timed_out(&self, now: u64) -> u64 {
+        let is_over = self.open.is_some_and(|open| open.has_timed_out(now));
+        self.timed_out + u64::from(is_over)
     }
 
     /// Returns the length of the longest episode up to `now`.
@@ -295,7 +302,7 @@ mod tests {
             (10_000, 10_000)
         );
         assert_eq!(
-            (pauses.episodes, pauses.resumed, pauses.timed_out),
+            (pauses.episodes, pauses.resumed, pauses.timed_out(0)),
             (1, 1, 0)
         );
         table.frame(20_000, pauser(MAC), u16::MAX);
@@ -305,7 +312,7 @@ mod tests {
         table.frame(20_000 + 3 * LONGEST, pauser(MAC), 1_000);
         let pauses = only(&table);
         assert_eq!(
-            (pauses.episodes, pauses.resumed, pauses.timed_out),
+            (pauses.episodes, pauses.resumed, pauses.timed_out(0)),
             (3, 1, 1)
         );
         assert_eq!(pauses.paused(u64::MAX), 10_000 + LONGEST + 5_120);
@@ -321,7 +328,7 @@ mod tests {
         assert_eq!(findings.next(), None);
         drop(findings);
         let pauses = only(&table);
-        assert_eq!((pauses.episodes, pauses.timed_out), (1, 0));
+        assert_eq!((pauses.episodes, pauses.timed_out(0)), (1, 0));
         assert_eq!(pauses.paused(u64::MAX), 2_501 * LONGEST);
         assert_eq!(pauses.longest(u64::MAX), 2_500 * 400_000 + LONGEST);
     }
@@ -372,7 +379,7 @@ mod tests {
                 let passed = pauses.last - pauses.first;
                 prop_assert!(pauses.paused(pauses.last) <= passed);
                 prop_assert!(pauses.longest(pauses.last) <= passed);
-                prop_assert!(pauses.resumed + pauses.timed_out <= pauses.episodes);
+                prop_assert!(pauses.resumed + pauses.timed_out(u64::MAX) <= pauses.episodes);
             }
         }
     }

@@ -30,6 +30,8 @@ const LEAST: u8 = 2;
 /// A quarter of the gaps between CNPs under one limit are at most this many times as long as the
 /// least one, while there are marks enough.
 const CLOSE: f64 = 1.5;
+/// Share of marks with a CNP above which nothing limits CNPs.
+const ALL: f64 = 0.9;
 /// Shortest gap in ns that is a limit: an unlimited NIC sends CNPs back to back.
 const SHORTEST: u64 = 1_000;
 /// Maximum time in ns between a CNP and a negative acknowledgement of the same flow that accompany
@@ -56,6 +58,8 @@ identified! {
 pub struct FlowMarks {
     /// Time of the first mark since the last CNP; 0 for none.
     unanswered: u64,
+    /// Time of the last mark; 0 for none.
+    last: u64,
     /// Time from which the next CNP is expected.
     next: u64,
     /// Time of the last CNP; 0 for none.
@@ -75,7 +79,7 @@ pub struct Receiver {
     pub expected: u64,
     /// CNPs that it sent.
     pub cnps: u64,
-    /// CNPs that answer a mark.
+    /// CNPs that answer a mark, or whose flow was not known when they came.
     pub answers: u64,
     /// CNPs with a negative acknowledgement of the same flow within 10 µs (`TOGETHER`).
     pub with_naks: u64,
@@ -132,6 +136,10 @@ impl Receiver {
     /// are notified at the same time do not distinguish the units.
     #[must_use]
     pub fn pacing(&self) -> Option<Pacing> {
+        // With a CNP for every mark, gaps are those between marks.
+        if self.marked > 0 && self.cnps as f64 > ALL * self.marked as f64 {
+            return None;
+        }
         let [qp, addresses, port] = self.gaps.each_ref().map(is_limited);
         match (addresses, port) {
             _ if self.least_gaps().qp? < SHORTEST => Some(Pacing::None),
@@ -176,6 +184,8 @@ pub struct Receivers {
     qps: Bounded<(IpAddr, IpAddr, Qp), u64>,
     /// Number of receivers from which no packet was captured.
     unheard: usize,
+    /// True after the first mark.
+    has_marks: bool,
 }
 
 impl Default for Receivers {
@@ -185,6 +195,7 @@ impl Default for Receivers {
             pairs: Bounded::new(KEPT_PAIRS),
             qps: Bounded::new(KEPT_PAIRS),
             unheard: 0,
+            has_marks: false,
         }
     }
 }
@@ -198,9 +209,11 @@ impl Receivers {
             *unheard += 1;
             Receiver::default()
         });
+        self.has_marks = true;
         entry.marked += 1;
+        flow.last = at.max(1);
         if flow.unanswered == 0 {
-            flow.unanswered = at.max(1);
+            flow.unanswered = flow.last;
         }
         if at >= flow.next {
             entry.expected += 1;
@@ -254,12 +267,17 @@ impl Receivers {
         (receiver, sender, qp): (IpAddr, IpAddr, Qp),
         flow: Option<&mut FlowMarks>,
     ) {
+        if flow.is_none() && self.has_marks && self.receivers.get(&receiver).is_none() {
+            // A switch or proxy that sends CNPs.
+            return;
+        }
         let unheard = &mut self.unheard;
         let entry = (self.receivers).get_or_insert_with(receiver, at, || {
             *unheard += 1;
             Receiver::default()
         });
         entry.cnps += 1;
+        entry.answers += u64::from(flow.is_none());
         if !core::mem::replace(&mut entry.is_captured, true) {
             *unheard -= 1;
         }
@@ -287,11 +305,10 @@ impl Receivers {
         if let Some(flow) = flow {
             let marked = core::mem::take(&mut flow.unanswered);
             let last = core::mem::replace(&mut flow.answered, at.max(1));
-            if marked > 0 {
-                entry.answers += 1;
-                if last == 0 || marked >= last.saturating_add(INTERVAL) {
-                    entry.delays.add(gap(marked));
-                }
+            let is_recent = flow.last > 0 && at <= flow.last.saturating_add(INTERVAL);
+            entry.answers += u64::from(marked > 0 || is_recent);
+            if marked > 0 && (last == 0 || marked >= last.saturating_add(INTERVAL)) {
+                entry.delays.add(gap(marked));
             }
             flow.notified = at.max(1);
             self.accompanied(at, receiver, flow);
@@ -328,15 +345,15 @@ mod tests {
         let receiver = only(&receivers);
         assert_eq!((receiver.marked, receiver.expected), (6, 3));
         let qp = Qp::truncate(5);
-        for at in [103_000, 104_000] {
+        for at in [103_000, 104_000, 200_000] {
             receivers.notified(at, (RECEIVER, sender(1), qp), Some(&mut flow));
         }
         let receiver = only(&receivers);
         assert_eq!(
             (receiver.cnps, receiver.answers, receiver.unprompted()),
-            (2, 1, 1)
+            (3, 2, 1)
         );
-        assert_eq!(receiver.share_answered(), Some(1.0 / 3.0));
+        assert_eq!(receiver.share_answered(), Some(2.0 / 3.0));
         assert_eq!(receiver.delays.min(), Some(102_000));
     }
 

@@ -45,7 +45,7 @@ pub const MAX_LISTED: usize = 7;
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Data flows, and as many groups of notifications by kind and QP or flow. A flow takes about
-    /// 1,264 octets, and up to 3,400 more if there are notifications about it; 100,000 are more than
+    /// 1,272 octets, and up to 3,400 more if there are notifications about it; 100,000 are more than
     /// a link in one capture has at a time.
     pub flows: usize,
     /// Connections learnt from RDMA CM or from acknowledgements, and flow labels.

@@ -33,6 +33,8 @@ impl Monitor {
         let (rtt_min, rtt_last) = exchange.round_trip().unzip();
         let ack_class = exchange.ack_class();
         let is_notified = flow.is_notified() && estimate.is_none();
+        let is_unpaired =
+            exchange.unanswered_tries().is_some() && self.correlator.has_unpaired_acks(key);
         FlowRecord {
             sender: key.sender,
             receiver: key.receiver,
@@ -69,9 +71,9 @@ impl Monitor {
             stalls: longest.map_or(0, |(cause, _)| exchange.silences(cause).count.into()),
             stalls_all: silences.iter().map(|each| u64::from(each.count)).sum(),
             stalled: (silences.iter()).fold(0, |sum, each| sum.saturating_add(each.total)),
-            tries: exchange.unanswered_tries(),
+            tries: exchange.unanswered_tries().filter(|_| !is_unpaired),
             path_pauses: flow.pauses.into(),
-            exhausted: exchange.has_exhausted_retries(self.now),
+            exhausted: exchange.has_exhausted_retries(self.now) && !is_unpaired,
             rtt_min,
             rtt_last,
             verdict: is_notified.then(|| self.correlator.verdict(flow).answer),

@@ -32,7 +32,7 @@ pub fn pauses(
                 share: (span > 0).then(|| (paused as f64 / span as f64).min(1.0)),
                 episodes: pauses.episodes,
                 resumed: pauses.resumed,
-                timed_out: pauses.timed_out,
+                timed_out: pauses.timed_out(now),
                 longest,
                 storm: longest >= STORM,
                 first_seen: pauses.first,

@@ -279,7 +279,7 @@ impl Reporter {
                 (Severity::Note, STALLED, text, "")
             }
             Incident::Tries => {
-                let text = format!("A packet was sent {MOST_TRIES} times and not acknowledged: its sender has probably exhausted its retries, which ends the connection");
+                let text = format!("A packet was sent {MOST_TRIES} times and not acknowledged until then: most senders give up now, which ends the connection");
                 (Severity::Warning, EXHAUSTED, text, "")
             }
         };

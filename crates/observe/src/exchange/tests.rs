@@ -82,10 +82,23 @@ fn a_packet_sent_eight_times_has_exhausted_retries() {
     assert_eq!(flow.unanswered_tries(), Some(8));
     assert!(flow.has_exhausted_retries(7 * timer));
     assert_eq!(flow.resent, 7);
-    assert_eq!(flow.silences(Cause::Unanswered).count, 6);
+    assert_eq!(flow.silences(Cause::Unanswered).count, 7);
     flow.acknowledged(&reply(8 * timer, 77, K::Ack), None);
     assert_eq!(flow.unanswered_tries(), None);
     assert!(!flow.has_exhausted_retries(u64::MAX));
+}
+
+#[test]
+fn a_receiver_that_is_not_ready_exhausts_no_retries() {
+    let mut flow = Exchange::default();
+    let mut incidents = run(&mut flow, &[(0, 77, Ok(Order::New))]);
+    for again in 1..20 {
+        let at = again * 10 * MS;
+        let steps = [(at, 77, Err(K::RnrNak)), (at + MS, 77, Ok(Order::Copied))];
+        incidents.extend(run(&mut flow, &steps));
+    }
+    assert_eq!(incidents, [Incident::Silence(Cause::RnrNak, MS)]);
+    assert!(!flow.has_exhausted_retries(200 * MS));
 }
 
 #[test]
