@@ -48,7 +48,8 @@ const CASES: [Case; 3] = [
     (
         "key",
         &[
-            ("2 rows", "Enter"),
+            // The order of the rows is final.
+            ("ended", "Enter"),
             ("row 1", "x"),
             ("fcn-top-qp-", "Enter"),
         ],
