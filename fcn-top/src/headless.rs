@@ -7,6 +7,7 @@ use crate::output::Selection;
 use crate::output::audit::{Audit, Audited, Unchecked};
 use crate::output::csv::{self, Csv};
 use crate::output::json::{self, Intervals};
+use crate::output::lines;
 use crate::output::report::{self, Header};
 use crate::setup::Printing;
 use crate::tables::{TableSource, Tables, Wanted};
@@ -235,7 +236,7 @@ impl Printer {
             }
             Printing::Report => {
                 let tables = engine.tables(Wanted::ALL);
-                let selected = selection.or_top(report::ROWS);
+                let selected = selection.or_top(lines::ROWS);
                 warn(selected.wait_for_names(&tables, words));
                 let text = report::report(header, &tables, selection, words);
                 print(console.out, &text)

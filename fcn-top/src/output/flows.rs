@@ -1,7 +1,7 @@
 //! The report's section about data flows, notified or not.
 
 use super::Selection;
-use super::report::{LIST, ROWS, WIDTH, table};
+use super::lines::{LIST, ROWS, WIDTH, table};
 use crate::record::{Cell, FlowRecord, Record, column_named};
 use crate::tables::Tables;
 use crate::text::{self, Formatter};

@@ -6,6 +6,7 @@ pub mod csv;
 pub mod flows;
 pub mod html;
 pub mod json;
+pub mod lines;
 pub(crate) mod metrics;
 pub mod part;
 pub mod prometheus;
