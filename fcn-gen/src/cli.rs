@@ -119,8 +119,8 @@ Examples:
   fcn-gen check proxy --iface up=spine1 --iface a=s1 --iface b=s2 --set mtu=1024 --speed 0.01
   fcn-gen check ingress-pe --node pe1 --iface in=leaf1 --iface out=p1 --set mtu=1024 --speed 0.01
 
-Exit codes: 0 all tests that ran passed, 1 nothing could be tested or the check failed, 2 wrong options, 4 a test failed,
-130 interrupted.";
+Exit codes: 0 passed, 1 the check failed, 2 wrong options, 3 inconclusive: a core test could not be done (with --strict,
+any), 4 a test failed, 130 interrupted.";
 
 /// Options of `list`.
 #[derive(Debug, Args)]

@@ -295,9 +295,13 @@ impl<'s> Bench<'s> {
     pub fn end(mut self, until: Ps) -> (Plan, Record) {
         let most = self.plan.punctual.unwrap_or(Ps::MAX);
         let mut late = self.late.iter();
+        let left_out = &mut self.plan.late;
         self.plan.steps.retain(|step| {
-            let in_time = late.next().is_none_or(|late| *late <= most);
-            step.time.end <= until && in_time
+            let late = late.next().copied().unwrap_or_default();
+            if late > most {
+                left_out.push((step.id, late));
+            }
+            step.time.end <= until && late <= most
         });
         (self.plan, self.record)
     }

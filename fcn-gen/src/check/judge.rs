@@ -2,7 +2,7 @@
 //! applies the roles' own verdicts.
 
 use super::bench::{LinkFrame, Record, parse};
-use super::plan::{Setup, mask_mutable_fields};
+use super::plan::{Plan, Setup, mask_mutable_fields};
 use super::statements::{Statement, Test};
 use crate::device::Role;
 use crate::units::Ps;
@@ -39,26 +39,73 @@ pub struct Outcome {
     pub grade: Grade,
     /// Reason, unless it passed.
     pub why: String,
+    /// Number of times that the device's behaviour allowed a verdict.
+    pub judged: usize,
     /// Indices of the recorded frames that show it; the first few if there are many.
     pub frames: Vec<usize>,
-    /// Number of occurrences.
+    /// Number of violations.
     pub times: usize,
 }
 
-/// Reason why a statement could not be tested if its step is missing.
-pub const NOT_DONE: &str =
-    "its step was not completed, or this machine was too slow (a lower --speed helps)";
+fcn_wire::identified! {
+    /// Result of a whole check.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    Verdict {
+        /// The role's core tests passed, and no test failed.
+        Passed = "passed",
+        /// A test failed.
+        Failed = "failed",
+        /// A core test could not be done, or no test.
+        Inconclusive = "inconclusive",
+    }
+}
+
+impl Verdict {
+    /// Returns the result of a check with these outcomes.
+    #[must_use]
+    pub fn new(outcomes: &[Outcome]) -> Self {
+        let has = |grade| outcomes.iter().any(|outcome| outcome.grade == grade);
+        if has(Grade::Failed) {
+            Self::Failed
+        } else if untested_core(outcomes).is_some() || !(has(Grade::Passed) || has(Grade::Noted)) {
+            Self::Inconclusive
+        } else {
+            Self::Passed
+        }
+    }
+}
+
+/// Returns the first core test that could not be done.
+pub fn untested_core(outcomes: &[Outcome]) -> Option<&Outcome> {
+    let is_missing =
+        |outcome: &&Outcome| outcome.grade == Grade::Untested && outcome.test.is_core();
+    outcomes.iter().find(is_missing)
+}
+
 /// Maximum number of frames named in one outcome.
 const MOST_NAMED: usize = 8;
 
 /// Intermediate results of the tests.
-#[derive(Default)]
 pub struct Ledger {
+    /// Reason why a statement could not be judged if there is no other.
+    pub missing: String,
     broken: BTreeMap<Test, (String, Vec<usize>, usize)>,
-    tried: BTreeMap<Test, Result<(), String>>,
+    judged: BTreeMap<Test, usize>,
+    untestable: BTreeMap<Test, String>,
 }
 
 impl Ledger {
+    /// Creates an empty ledger for a completed plan.
+    #[must_use]
+    pub fn new(plan: &Plan) -> Self {
+        Self {
+            missing: plan.missing(),
+            broken: BTreeMap::new(),
+            judged: BTreeMap::new(),
+            untestable: BTreeMap::new(),
+        }
+    }
+
     /// Records a violation, shown by these frames.
     pub fn fail(&mut self, test: Test, why: impl FnOnce() -> String, frames: &[usize]) {
         let (_, named, times) = (self.broken.entry(test)).or_insert_with(|| (why(), Vec::new(), 0));
@@ -75,12 +122,17 @@ impl Ledger {
         self.fail(Test::Statement(statement), why, frames);
     }
 
-    /// Records that a test could be judged.
+    /// Records that a test could be judged once.
     pub fn record_judgeable(&mut self, test: Test) {
-        self.tried.insert(test, Ok(()));
+        self.record_times(test, 1);
     }
 
-    /// Records that statements could be judged.
+    /// Records that a test could be judged that many times.
+    pub fn record_times(&mut self, test: Test, times: usize) {
+        *self.judged.entry(test).or_default() += times;
+    }
+
+    /// Records that statements could be judged once.
     pub fn record_judgeable_all(&mut self, statements: &[Statement]) {
         for statement in statements {
             self.record_judgeable(Test::Statement(*statement));
@@ -96,8 +148,8 @@ impl Ledger {
 
     /// Records why a test could not be judged, unless there is a result already.
     pub fn record_untestable(&mut self, test: Test, why: &str) {
-        let known = self.tried.entry(test);
-        known.or_insert_with(|| Err(why.to_owned()));
+        let known = self.untestable.entry(test);
+        known.or_insert_with(|| why.to_owned());
     }
 
     /// Records whether a statement holds, according to a condition.
@@ -116,30 +168,31 @@ impl Ledger {
 
     /// Returns the outcome of a test, based on the recorded results.
     pub fn outcome(&mut self, test: Test) -> Outcome {
-        let (grade, why, frames, times) =
-            match (self.broken.remove(&test), self.tried.remove(&test)) {
-                (Some((why, frames, times)), _) => {
-                    let grade = if test.is_note() {
-                        Grade::Noted
-                    } else {
-                        Grade::Failed
-                    };
-                    (grade, why, frames, times)
-                }
-                (None, Some(Ok(()))) => (Grade::Passed, String::new(), Vec::new(), 0),
-                (None, Some(Err(why))) => (Grade::Untested, why, Vec::new(), 0),
-                (None, None) => {
-                    let why = match test {
-                        Test::Rule(_) => "the device sent no such message",
-                        Test::Statement(_) => NOT_DONE,
-                    };
-                    (Grade::Untested, why.to_owned(), Vec::new(), 0)
-                }
-            };
+        let judged = self.judged.remove(&test).unwrap_or(0);
+        let untestable = self.untestable.remove(&test);
+        let (grade, why, frames, times) = match self.broken.remove(&test) {
+            Some((why, frames, times)) => {
+                let grade = if test.is_note() {
+                    Grade::Noted
+                } else {
+                    Grade::Failed
+                };
+                (grade, why, frames, times)
+            }
+            None if judged > 0 => (Grade::Passed, String::new(), Vec::new(), 0),
+            None => {
+                let why = untestable.unwrap_or_else(|| match test {
+                    Test::Rule(_) => "the device sent no such message".to_owned(),
+                    Test::Statement(_) => self.missing.clone(),
+                });
+                (Grade::Untested, why, Vec::new(), 0)
+            }
+        };
         Outcome {
             test,
             grade,
             why,
+            judged: judged.max(times),
             frames,
             times,
         }
@@ -156,6 +209,8 @@ pub struct DeviceFrame<'a> {
     pub parsed: Frame<'a>,
     /// The notification in it, if it is one.
     pub notification: Option<Notification>,
+    /// True if the bench sent the same packet, except for fields that any router may change.
+    pub is_unchanged: bool,
 }
 
 impl DeviceFrame<'_> {
@@ -194,6 +249,7 @@ pub fn classify<'a>(setup: &'a Setup<'_>, record: &'a Record) -> ClassifiedFrame
     let (mut generated, mut forwarded) = (Vec::new(), Vec::new());
     for (index, captured, bytes) in record.iter().filter(|(_, captured, _)| captured.by_device) {
         let parsed = parse(bytes, profile);
+        let is_unchanged = sent.contains(&behind(bytes));
         let is_passed_on = !is_host && {
             let is_transit = match parsed.message() {
                 Message::RdmaCm(..) => true,
@@ -202,13 +258,14 @@ pub fn classify<'a>(setup: &'a Setup<'_>, record: &'a Record) -> ClassifiedFrame
                 }
                 _ => false,
             };
-            is_transit || sent.contains(&behind(bytes))
+            is_transit || is_unchanged
         };
         let seen = DeviceFrame {
             index,
             captured,
             notification: Notification::from_frame(&parsed),
             parsed,
+            is_unchanged,
         };
         if is_passed_on {
             forwarded.push(seen);
@@ -265,7 +322,7 @@ pub fn by_rules(setup: &Setup<'_>, classified: &ClassifiedFrames<'_>, ledger: &m
     let written = classified
         .forwarded
         .iter()
-        .filter(|seen| seen.parsed.ioam_trace().is_some());
+        .filter(|seen| seen.parsed.ioam_trace().is_some() && !seen.is_unchanged);
     for seen in classified.generated.iter().chain(written) {
         let mut findings = Findings::new();
         seen.parsed.check(IcrcCheck::On, &mut findings);
@@ -359,7 +416,7 @@ pub fn rates(setup: &Setup<'_>, frames: &[&DeviceFrame<'_>], tried: bool, ledger
     };
     let test = Test::Rule(duties.rate);
     if tried {
-        ledger.record_judgeable(test);
+        ledger.record_times(test, frames.len());
     }
     if let Some(beyond) = over_rate(frames, setup.flow_rate) {
         let (times, many, rate) = (beyond.len(), frames.len(), setup.flow_rate);

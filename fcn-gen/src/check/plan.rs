@@ -296,6 +296,9 @@ pub struct Plan {
     pub waits: bool,
     /// Maximum lateness of a step's frames, if the verdict depends on their times.
     pub punctual: Option<Ps>,
+    /// The steps that do not count because this machine sent their frames too late: their
+    /// identifiers, and the maximum lateness.
+    pub late: Vec<(&'static str, Ps)>,
     /// End of the plan.
     pub end: Ps,
 }
@@ -314,6 +317,7 @@ impl Plan {
             learns_labels: false,
             waits: false,
             punctual: None,
+            late: Vec::new(),
             end: Ps(0),
         }
     }
@@ -340,6 +344,19 @@ impl Plan {
             FrameContent::Labelled { .. } => 0,
         });
         lengths.max().unwrap_or(0)
+    }
+
+    /// Returns the reason why a completed plan lacks a step.
+    #[must_use]
+    pub fn missing(&self) -> String {
+        match self.late.iter().max_by_key(|(_, late)| *late) {
+            Some((step, late)) => format!(
+                "this machine was late: in step {step} it sent up to {:.1?} after the planned time \
+                 (a lower --speed helps)",
+                std::time::Duration::from(*late)
+            ),
+            None => "its step was not completed".to_owned(),
+        }
     }
 
     /// Returns the time of a step, if the plan has it.

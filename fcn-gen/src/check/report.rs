@@ -2,7 +2,7 @@
 //! packets.
 
 use super::bench::Record;
-use super::judge::{Grade, Outcome};
+use super::judge::{Grade, Outcome, Verdict};
 use super::plan::{Plan, Setup};
 use crate::pending::Pending;
 use crate::scenario::model::Simulation;
@@ -239,10 +239,12 @@ pub fn json(
             "id": outcome.test.id(),
             "section": outcome.test.section(),
             "text": outcome.test.text(),
+            "core": outcome.test.is_core(),
             "result": outcome.grade.id(),
             "why": (!outcome.why.is_empty()).then_some(&outcome.why),
             "frames": numbers(outcome),
             "times": outcome.times,
+            "judged": outcome.judged,
         })
     });
     Ok(json!({
@@ -256,6 +258,7 @@ pub fn json(
         "speed": info.speed,
         "seconds": run.nanoseconds as f64 / 1e9,
         "ended": ended(&run.end),
+        "verdict": verdict(&run.end, outcomes).id(),
         "links": links,
         "frames": run.record.frames.len(),
         "frames_left_out": run.record.unrecorded,
@@ -266,6 +269,14 @@ pub fn json(
         "steps": steps_json(&run.plan),
         "tests": tests.collect::<Vec<_>>(),
     }))
+}
+
+/// Returns the result of the check: no run that ended early has passed.
+fn verdict(end: &RunEnd, outcomes: &[Outcome]) -> Verdict {
+    match (Verdict::new(outcomes), end) {
+        (Verdict::Passed, RunEnd::Interrupted | RunEnd::Failed(_)) => Verdict::Inconclusive,
+        (verdict, _) => verdict,
+    }
 }
 
 fn ended(end: &RunEnd) -> &str {
@@ -304,7 +315,12 @@ pub fn text(
     for (index, outcome) in sorted.iter().enumerate() {
         let result = outcome.grade.id().replace('_', " ");
         let id = outcome.test.id();
-        let _ = writeln!(text, "{result:<10}  {id:<ids$}  {}", outcome.test.section());
+        let judged = match outcome.judged {
+            0 => String::new(),
+            judged => judged.to_string(),
+        };
+        let section = outcome.test.section();
+        let _ = writeln!(text, "{result:<10}  {id:<ids$}  {judged:>7}  {section}");
         let same = |next: &&Outcome| {
             (next.grade, next.why.as_str()) == (Grade::Untested, outcome.why.as_str())
         };
@@ -326,7 +342,8 @@ pub fn text(
     let seconds = run.nanoseconds as f64 / 1e9;
     let _ = writeln!(
         text,
-        "\nverdict     {passed} passed, {failed} failed, {noted} noted, {untested} not tested; {}, after {seconds:.3} s",
+        "\nverdict     {}: {passed} passed, {failed} failed, {noted} noted, {untested} not tested; {}, after {seconds:.3} s",
+        verdict(&run.end, outcomes).id(),
         ended(&run.end)
     );
     for link in links {

@@ -21,7 +21,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
 #[must_use]
 pub fn judge(setup: &Setup<'_>, plan: &Plan, record: &Record) -> Vec<Outcome> {
     let sorted = classify(setup, record);
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(plan);
     if !setup.off {
         by_rules(setup, &sorted, &mut ledger);
     }

@@ -249,6 +249,24 @@ impl Statement {
         self.info().id.ends_with(".off_by_default")
     }
 
+    /// Returns true if a role cannot be judged without it: the check of a device for which it could
+    /// not be tested is inconclusive.
+    #[must_use]
+    pub fn is_core(self) -> bool {
+        use Statement as S;
+        let core = [
+            S::FastCnpSent,
+            S::ProxyCnSent,
+            S::WanFcnSent,
+            S::CnpSent,
+            S::FastCnpObeyed,
+            S::CnpObeyed,
+            S::ProxyTranslates,
+            S::IngressTranslates,
+        ];
+        self.is_off() || core.contains(&self)
+    }
+
     /// Returns its source: draft and section.
     #[must_use]
     pub fn source(self) -> String {
@@ -295,6 +313,12 @@ impl Test {
             Self::Rule(rule) => rule.info().text,
             Self::Statement(statement) => statement.info().text,
         }
+    }
+
+    /// Returns true if a check without it is inconclusive.
+    #[must_use]
+    pub fn is_core(self) -> bool {
+        matches!(self, Self::Statement(statement) if statement.is_core())
     }
 
     /// Returns true if breaking it is only worth a note.

@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, Record, parse};
 use super::command::prepared;
-use super::judge::{Grade, Outcome};
+use super::judge::{Grade, Outcome, Verdict, untested_core};
 use super::plan::{Plan, Setup, UNTRUSTED_SOURCE, emit_packet};
 use super::roles::{judge, plan};
 use super::statements::{Test, tests};
@@ -12,11 +12,12 @@ use crate::scenario::model::{Host, Node, NodeId, NodeKind, Simulation, Switch};
 use crate::scenario::{Play, Source, load};
 use crate::sim::frames;
 use crate::sim::live::LiveNode;
-use crate::units::Ps;
+use crate::units::{Ps, Rate};
 use clap::ValueEnum;
 use fcn_node::reaction_point::Control;
 use fcn_observe::DataPacket;
 use fcn_wire::cnp::CnpRepr;
+use fcn_wire::compose;
 use fcn_wire::emit::{self, Carrier};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::proxy_cn::ProxyCnRepr;
@@ -509,6 +510,35 @@ fn unobservable_behaviour_is_not_failed() {
     }
 }
 
+/// A bridge says nothing and changes nothing; as its links are fast enough, that is no failure.
+#[test]
+fn bridge_is_inconclusive() {
+    let bridge = Broken {
+        configured: Box::new(|simulation, device| {
+            for link in &mut simulation.links {
+                link.rate = Rate::new(100_000_000_000).unwrap();
+            }
+            let NodeKind::Switch(switch) = &mut simulation.nodes[device].kind else {
+                panic!()
+            };
+            switch.congestion.fast_cnp = false;
+        }),
+        ..sends(|bytes| {
+            let mut bytes = bytes.to_vec();
+            ip::set_hop_limit(&mut bytes[14..], compose::DEFAULT_HOP_LIMIT);
+            bytes
+        })
+    };
+    let outcomes = checked(&SWITCH, false, &bridge);
+    let what = describe(&outcomes);
+    assert_eq!(Verdict::new(&outcomes), Verdict::Inconclusive, "{what}");
+    let why = &untested_core(&outcomes).unwrap().why;
+    assert!(
+        why.contains("notified nobody") && why.contains("like a bridge"),
+        "{why}"
+    );
+}
+
 /// A receiver without CNPs did not answer; one with unusable CNPs did.
 #[test]
 fn answering_receiver_is_not_reported_silent() {
@@ -633,6 +663,13 @@ fn broken_congestion_point_is_detected() {
         false,
         "another QP",
         &fast(|_, _, cnp| cnp.bth.dest_qp = next(cnp.bth.dest_qp)),
+        &["fastcnp.dest_qp.copied"],
+    );
+    fails(
+        SWITCH,
+        false,
+        "QP 0",
+        &fast(|_, _, cnp| cnp.bth.dest_qp = Qp::truncate(0)),
         &["fastcnp.dest_qp.copied"],
     );
     fails(
