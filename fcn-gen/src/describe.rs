@@ -1,7 +1,7 @@
 //! Descriptions of scenarios: the list of the built-in ones, and all details of one, as text or
 //! JSON. README.md describes the JSON.
 
-use crate::device::Role;
+use crate::device::{Role, injects};
 use crate::scenario::model::Simulation;
 use crate::scenario::{Play, Scenario, draw};
 use crate::sim::frames;
@@ -178,6 +178,7 @@ fn network(simulation: &Simulation) -> Value {
             "ipv4": node.ipv4,
             "mac": frames::mac(id).map(|octet| format!("{octet:02x}")).join(":"),
             "roles": Role::all_of(simulation, id).map(Role::id).collect::<Vec<_>>(),
+            "injects": injects(simulation, id),
         })
     });
     let links = simulation.links.iter().map(|link| {

@@ -12,7 +12,7 @@ use fcn_link::port::{Options, Port};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::sending::{Backend, explain, longest_frame};
 
-pub use role::{Enabled, Role};
+pub use role::{Enabled, Role, injects};
 pub use wire::Wire;
 
 /// The default scenario.

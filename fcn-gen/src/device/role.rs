@@ -12,7 +12,8 @@ fcn_wire::identified! {
         CongestionPoint = "congestion-point",
         /// A host at which flows end: acknowledges, answers CE with CNPs
         Receiver = "receiver",
-        /// A host at which flows begin: RDMA WRITE under DCQCN or telemetry control
+        /// A host at which flows begin (RDMA WRITE under DCQCN or telemetry control), or that
+        /// injects packets
         Sender = "sender",
         /// A switch that turns notifications to a proxy into CNPs
         Proxy = "proxy",
@@ -35,7 +36,11 @@ impl Role {
             (Self::CongestionPoint, NodeKind::Switch(_)) => true,
             (Self::Proxy, NodeKind::Switch(switch)) => switch.proxy.is_some(),
             (Self::IngressPe, NodeKind::Switch(switch)) => switch.edge.is_some(),
-            (Self::Sender, NodeKind::Host(_)) => flows.iter().any(|flow| flow.from == node),
+            (Self::Sender, NodeKind::Host(_)) => {
+                let ends_here = flows.iter().any(|flow| flow.to == node);
+                flows.iter().any(|flow| flow.from == node)
+                    || injects(simulation, node) && !ends_here
+            }
             (Self::Receiver, NodeKind::Host(_)) => flows.iter().any(|flow| flow.to == node),
             _ => false,
         }
@@ -73,6 +78,11 @@ impl Role {
             },
         }
     }
+}
+
+/// True if `node` sends packets that belong to no flow of its own.
+pub fn injects(simulation: &Simulation, node: NodeId) -> bool {
+    simulation.injections.iter().any(|one| one.node == node)
 }
 
 /// Enabled features of the drafts. All are off by default, as the drafts require.
@@ -129,7 +139,7 @@ mod tests {
     use super::*;
     use crate::scenario::{Play, Source, load};
 
-    fn simulation(name: &str) -> Simulation {
+    fn simulation_of(name: &str) -> Simulation {
         match load(&Source::Builtin(name.to_owned()), &[]).unwrap().play {
             Play::Simulation(simulation) => *simulation,
             Play::Gallery(_) | Play::Stress(_) => panic!("{name} is not a simulation"),
@@ -138,7 +148,7 @@ mod tests {
 
     #[test]
     fn role_finds_its_node_or_lists_candidates() {
-        let simulation = simulation("proxy");
+        let simulation = simulation_of("proxy");
         let find = |role: Role, name| role.node(&simulation, name);
         let name = |role, name| simulation.nodes[find(role, name).unwrap()].name.clone();
         assert_eq!(name(Role::Proxy, None), "leaf1");
@@ -149,6 +159,9 @@ mod tests {
         assert!(several.contains("s1, s2") && several.contains("--node"));
         assert!(error(Role::Sender, Some("r1")).contains("`r1` cannot be a sender"));
         assert!(error(Role::IngressPe, None).contains("no node"));
+        let attack = simulation_of("attack");
+        let attacker = Role::Sender.node(&attack, Some("x1")).unwrap();
+        assert!(injects(&attack, attacker));
     }
 
     #[test]
@@ -172,7 +185,7 @@ mod tests {
             ("wan-fcn", Role::CongestionPoint, "p1", "--enable-wan-fcn"),
             ("wan-fcn", Role::IngressPe, "pe1", "--enable-wan-fcn"),
         ] {
-            let simulation = simulation(scenario);
+            let simulation = simulation_of(scenario);
             let node = &simulation.nodes[role.node(&simulation, Some(node)).unwrap()];
             let off = Enabled::default().restrict(&mut node.clone());
             assert_eq!(off.len(), 1, "{scenario} {}: {off:?}", node.name);
@@ -184,7 +197,7 @@ mod tests {
             };
             assert_eq!(all.restrict(&mut node.clone()), []);
         }
-        let simulation = simulation("switch-cnp");
+        let simulation = simulation_of("switch-cnp");
         for node in &simulation.nodes {
             assert_eq!(Enabled::default().restrict(&mut node.clone()), []);
         }

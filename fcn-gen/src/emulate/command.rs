@@ -4,7 +4,9 @@ use super::drive::{Drive, LinkTraffic, Measured, RunEnd};
 use super::metrics::{self, Names};
 use super::report::{LinkReport, Outage, Report, Times};
 use crate::cli::Emulate;
-use crate::device::{DATA_HEADERS, Enabled, Played, interfaces, is_one, load, open, refuse_longer};
+use crate::device::{
+    DATA_HEADERS, Enabled, Played, injects, interfaces, is_one, load, open, refuse_longer,
+};
 use crate::scenario::Scenario;
 use crate::scenario::model::{Flow, NodeId, NodeKind, Simulation};
 use crate::sim::live::LiveNode;
@@ -188,11 +190,18 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
     } else if !options.quiet {
         print(console.out, &report.text())?;
     }
-    conclude(ended, &report, (begins_flows, opened))
+    let injects = injects(&simulation, node);
+    conclude(ended, &report, (begins_flows, opened), injects)
 }
 
-/// Succeeds only if frames were received and, if the node begins flows, a connection was opened.
-fn conclude(end: RunEnd, report: &Report, (begins_flows, opened): (bool, bool)) -> Result {
+/// Succeeds only if frames were received, unless the node injects packets, which have no answer,
+/// and, if it begins flows, a connection was opened.
+fn conclude(
+    end: RunEnd,
+    report: &Report,
+    (begins_flows, opened): (bool, bool),
+    injects: bool,
+) -> Result {
     let received: u64 = report.links.iter().map(|link| link.traffic.received).sum();
     match end {
         RunEnd::Failed(why) => Err(Failure::failed(why)),
@@ -207,7 +216,7 @@ fn conclude(end: RunEnd, report: &Report, (begins_flows, opened): (bool, bool)) 
                     "is the receiver running (start it first), and do the devices between forward?",
                 ))
         }
-        RunEnd::TimeUp | RunEnd::Done if received == 0 => {
+        RunEnd::TimeUp | RunEnd::Done if received == 0 && !injects => {
             Err(Failure::failed("no frame was received")
                 .and(&report.node)
                 .and("is the other end of the link up, and does it send?"))
