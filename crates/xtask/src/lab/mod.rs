@@ -33,7 +33,7 @@ pub struct Options {
     /// Scenario: a built-in one, or a file
     #[arg(value_name = "NAME|FILE", default_value = SCENARIO)]
     pub scenario: String,
-    /// Print fcn-top's report instead of its screen
+    /// Do not show fcn-top's screen; --verbose prints its report
     #[arg(long)]
     pub headless: bool,
     /// Seconds that senders send
@@ -55,6 +55,10 @@ pub struct Options {
     /// Build with optimisation
     #[arg(long)]
     pub release: bool,
+    /// Print all tables: topology, every node and flow, fcn-top's report and verdicts, decoded
+    /// notifications
+    #[arg(long)]
+    pub verbose: bool,
 }
 
 /// Default scenario.
@@ -73,8 +77,13 @@ const LONGER: u32 = 60;
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Options that enable the draft mechanisms, which are off by default.
 const ENABLE: [&str; 3] = ["--enable-fast-cnp", "--enable-proxy", "--enable-wan-fcn"];
+/// Octets captured of each frame: notifications and connection set-ups are whole, of data the
+/// headers are.
+const SNAP_LEN: &str = "448";
 /// Filter for notifications, in tshark.
 const NOTIFICATIONS: &str = "fastcnp || cnp || proxycn || wanfcn";
+/// Exit code if links and virtual time differ.
+const DIFFER: u8 = 4;
 /// Number of decoded notifications shown.
 const SHOWN: usize = 4;
 
@@ -103,7 +112,7 @@ struct Played {
     report: PathBuf,
 }
 
-/// Runs the lab.
+/// Runs the lab. The exit code is [`DIFFER`] if a run differs from the same in virtual time.
 ///
 /// # Errors
 /// Namespaces are not available, a node cannot be played, or it was interrupted. Nothing is left
@@ -116,6 +125,7 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
         stop: catch_interrupt()?,
     };
     let mut reactions = Vec::new();
+    let mut agree = true;
     let (first, second) = (options.clone(), options.against());
     for options in std::iter::once(first).chain(second) {
         let lab = Lab::new(&options, &tools)?;
@@ -123,27 +133,24 @@ pub fn run(options: &Options) -> Outcome<ExitCode> {
             "{} on links, at {} times its speed, for {} s",
             lab.name, options.speed, options.duration
         ));
-        if reactions.is_empty() {
+        if reactions.is_empty() && options.verbose {
             println!("{}", lab.topology);
         }
         let record = lab.play()?;
-        lab.report(&record, reactions.is_empty())?;
+        agree &= lab.report(&record, reactions.is_empty())?;
         if lab.is_stopped() {
             return Ok(ExitCode::from(130));
         }
         reactions.push((lab.name.clone(), record.wire.reactions()));
     }
-    heading("Reaction on the wire");
-    if reactions.iter().all(|(_, all)| all.is_empty()) {
-        println!("  unknown: see \"What happened first\"");
-        return Ok(ExitCode::SUCCESS);
+    if reactions.iter().any(|(_, all)| !all.is_empty()) {
+        heading("Reaction, from the packet that met congestion to its sender's cable");
+        println!("{}", indented(&wire::table(&reactions, options.speed)));
     }
-    println!(
-        "Time from the packet that met congestion, on the cable into the congested switch, to the notification on \
-         its sender's cable."
-    );
-    println!("{}", indented(&wire::table(&reactions, options.speed)));
-    Ok(ExitCode::SUCCESS)
+    Ok(match agree {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(DIFFER),
+    })
 }
 
 /// Plays a scenario with these programs, prints a short account, and returns a one-line summary.
@@ -164,15 +171,16 @@ pub fn brief(scenario: &str, generator: &Path, monitor: &Path) -> Outcome<String
     let lab = Lab::new(&options, &tools)?;
     let record = lab.play()?;
     ensure!(!lab.is_stopped(), "interrupted");
-    let first = record.wire.first(|address| lab.network.name(address));
-    println!("{}", indented(&first));
+    println!("{}", record.wire.first().trim_end());
     if let Some(late) = record.outcomes.lateness(options.speed) {
         println!("    {}", ink(Ink::Yellow, &late));
     }
-    let watched = lab.network.watched();
+    let watched = lab.watched();
     println!("    tshark on {watched}:");
-    for line in decode(&record.capture, watched)?.0.iter().take(SHOWN / 2) {
-        println!("    {line}");
+    for cable in lab.network.watched().take(1) {
+        for line in decode(&record.capture, cable)?.0.iter().take(SHOWN / 2) {
+            println!("    {line}");
+        }
     }
     println!(
         "    fcn-top infers from {watched}: {}",
@@ -213,6 +221,7 @@ impl Default for Options {
             against: None,
             output: None,
             release: false,
+            verbose: false,
         }
     }
 }
@@ -298,10 +307,10 @@ impl<'a> Lab<'a> {
         let watched = result?;
         let outcomes = Outcomes::read(&played, |node| &node.report)?;
         let flows = Flow::all(&outcomes.flows());
-        let cables = self.network.cables();
+        let topology = self.network.topology();
         let missed = wire::missed(&fs_err::read_to_string(self.folder.join("dumpcap.log"))?);
         let speed = self.options.speed;
-        let wire = Wire::read(&packets::read(&capture)?, missed, cables, flows, speed);
+        let wire = Wire::read(&packets::read(&capture)?, missed, topology, flows, speed);
         Ok(Record {
             outcomes,
             wire,
@@ -310,62 +319,94 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// Prints the results; in full if `is_all`.
-    fn report(&self, record: &Record, is_all: bool) -> Outcome {
-        println!();
+    /// Prints the results, of the `first` run or another. Returns true if links and virtual time
+    /// agree.
+    fn report(&self, record: &Record, first: bool) -> Outcome<bool> {
+        let all = self.options.verbose;
+        heading("What happened first");
+        println!("{}", record.wire.first().trim_end());
         heading("What each node did");
-        println!("{}", record.outcomes.nodes());
-        if let Some(late) = record.outcomes.lateness(self.options.speed) {
-            println!("{}", ink(Ink::Yellow, &late));
+        println!("{}", record.outcomes.nodes(all));
+        let cut = record.outcomes.cut();
+        if !cut.is_empty() {
+            let cut = cut.iter().map(|(link, frames)| format!("{link} {frames}"));
+            let cut = cut.collect::<Vec<_>>().join(", ");
+            let what = format!("Frames lost on links, or sent as the other end ended: {cut}");
+            println!("  {}", ink(Ink::Yellow, &what));
+        }
+        for (switch, stopped) in record.outcomes.borders() {
+            println!("  {switch} stopped {stopped} notifications at the border of the domain");
+        }
+        let [stop, go] = record.wire.pauses();
+        if stop > 0 {
+            println!("  PFC frames on the links: {stop} pauses, {go} that end one");
+        }
+        let late = record.outcomes.lateness(self.options.speed);
+        if let Some(late) = &late {
+            println!("  {}", ink(Ink::Yellow, late));
         }
         if self.is_stopped() {
             println!(
                 "interrupted; reports and capture so far are in {}",
                 self.folder.display()
             );
-            return Ok(());
+            return Ok(false);
         }
-        heading("What happened first");
-        let first = record.wire.first(|address| self.network.name(address));
-        println!("{}", indented(&first));
         heading("On links, and in virtual time");
-        println!("{}", record.outcomes.compared(&self.simulate()?)?);
-        if let Some(report) = record.watched.as_ref().filter(|_| is_all) {
-            heading(&format!("fcn-top on {}", self.network.watched()));
+        let compared = record.outcomes.compared(&self.simulate()?);
+        println!("{}", compared.text(all));
+        let watched = self.watched();
+        if let Some(report) = record.watched.as_ref().filter(|_| first && all) {
+            heading(&format!("fcn-top on {watched}"));
             println!("{report}");
         }
-        let watched = self.network.watched();
-        heading(&format!(
-            "Who slows down when notified, as fcn-top infers from {watched}"
-        ));
-        println!("{}", indented(&senders::list(&self.judge(record)?)));
-        if record.outcomes.lateness(self.options.speed).is_some() {
-            let why = "Nodes that forward frames late send in bursts, which verdicts may mistake for responses.";
-            println!("  {}", ink(Ink::Yellow, why));
-        }
-        heading("What was captured");
-        match decode(&record.capture, self.network.watched()) {
-            Ok((lines, count)) => {
-                println!("{}", lines.join("\n"));
-                let rest = count.saturating_sub(lines.len());
-                println!("  … and {rest} more at {}", self.network.watched());
-                ensure!(count > 0, "no notification was captured");
+        let judged = self.judge(record)?;
+        if all {
+            heading(&format!(
+                "Who slows down when notified, as fcn-top infers from {watched}"
+            ));
+            println!("{}", indented(&senders::list(&judged)));
+            if late.is_some() {
+                let why = "Nodes that forward frames late send in bursts, which verdicts may mistake for responses.";
+                println!("  {}", ink(Ink::Yellow, why));
             }
-            Err(failure) => println!("  {failure}"),
+            heading("What was captured");
+            for cable in self.network.watched() {
+                match decode(&record.capture, cable) {
+                    Ok((lines, count)) => {
+                        lines.iter().for_each(|line| println!("{line}"));
+                        let rest = count.saturating_sub(lines.len());
+                        println!("  … and {rest} more at {cable}");
+                    }
+                    Err(failure) => println!("  {failure}"),
+                }
+            }
+        } else if !judged.is_empty() {
+            let summary = senders::summary(&judged);
+            println!("  Senders, as fcn-top infers from {watched}: {summary}.");
         }
         let folder = self.folder.display();
-        println!("\nCapture of every link, and each node's report and log: {folder}\n");
-        Ok(())
+        let more = if all { "" } else { "; all tables: --verbose" };
+        println!("  Capture of every link, reports and logs: {folder}{more}");
+        Ok(compared.agrees())
     }
 
-    /// Returns fcn-top's verdicts.
+    /// Returns the names of the watched links, of many only the first.
+    fn watched(&self) -> String {
+        let names: Vec<&str> = self.network.watched().collect();
+        match names.as_slice() {
+            [first, _, .., _] => format!("{first} and {} more", names.len() - 1),
+            few => few.join(", "),
+        }
+    }
+
+    /// Returns fcn-top's verdicts, from each watched link.
     fn judge(&self, record: &Record) -> Outcome<Vec<Judged>> {
-        senders::judge(
-            &self.tools.monitor,
-            &record.capture,
-            Some(self.network.watched()),
-            &record.outcomes.flows(),
-        )
+        let flows = record.outcomes.flows();
+        let judge =
+            |cable| senders::judge(&self.tools.monitor, &record.capture, Some(cable), &flows);
+        let all: Vec<_> = self.network.watched().map(judge).collect::<Outcome<_>>()?;
+        Ok(all.concat())
     }
 
     fn is_stopped(&self) -> bool {
@@ -379,13 +420,15 @@ impl<'a> Lab<'a> {
             fs_err::remove_file(file)?;
         }
         let mut command = self.network.at_cables("dumpcap");
-        for cable in self.network.cables() {
+        // Before the interfaces, it holds for all of them.
+        command.args(["-s", SNAP_LEN]);
+        for cable in self.network.topology().cables() {
             command.args(["-i", &cable.name]);
         }
         // Buffers for when it is late: MiB in the kernel, and octets and packets of its own, whose
         // default is a thousand packets.
         command.args(["-B", "64", "-C", "67108864", "-N", "1000000"]);
-        command.args(["-q", "-s", "256", "-w"]).arg(file);
+        command.args(["-q", "-w"]).arg(file);
         command.stdin(Stdio::null());
         let log = fs_err::File::create(self.folder.join("dumpcap.log"))?;
         command.stderr(log.into_file()).stdout(Stdio::null());
@@ -406,7 +449,7 @@ impl<'a> Lab<'a> {
     /// stopped. Returns fcn-top's report, if there is one.
     fn play_nodes(&self, played: &mut Vec<Played>) -> Outcome<Option<String>> {
         let mut order: Vec<_> = self.network.nodes().iter().collect();
-        order.sort_by_key(|node| node.begins);
+        order.sort_by_key(|node| (node.begins, node.injects));
         let mut watching = None;
         for node in order {
             if self.is_stopped() {
@@ -416,12 +459,12 @@ impl<'a> Lab<'a> {
                 watching = Some(self.watch()?);
             }
             played.push(self.start(node)?);
-            // Senders begin together, after the others.
-            if let (false, Some(started)) = (node.begins, played.last_mut()) {
+            // Those that send by themselves begin together, after the others.
+            if let (false, Some(started)) = (node.begins || node.injects, played.last_mut()) {
                 self.has_begun(started)?;
             }
         }
-        for started in played.iter_mut().filter(|node| node.begins) {
+        for started in &mut *played {
             self.has_begun(started)?;
         }
         let since = Instant::now();
@@ -468,7 +511,10 @@ impl<'a> Lab<'a> {
     /// Starts fcn-top on the senders' side: its screen, or its report.
     fn watch(&self) -> Outcome<process::Running> {
         let mut command = self.network.at_cables(&self.tools.monitor);
-        command.args(["--no-config", "-i", self.network.watched()]);
+        command.arg("--no-config");
+        for cable in self.network.watched() {
+            command.args(["-i", cable]);
+        }
         // The screen is closed after the senders have ended.
         let longer = if self.options.headless { 1 } else { LONGER };
         let seconds = self.options.duration + longer;
@@ -550,7 +596,7 @@ impl<'a> Lab<'a> {
             "--quiet",
             "--force",
             "--snap-len",
-            "256",
+            SNAP_LEN,
         ]);
         for set in &self.options.sets {
             command.args(["--set", set]);

@@ -1,6 +1,7 @@
-//! The lab's network: a namespace for each node, and one for the cables. A cable is a bridge of two
-//! ports, which provides a point for capturing: AF_XDP takes frames from an interface before any
-//! other socket receives them.
+//! The lab's network: a namespace for each node, and one for the cables. A cable is two veth pairs
+//! with tc redirecting between them, which provides a point for capturing: AF_XDP takes frames from
+//! an interface before any other socket receives them. A bridge in that place would keep pauses: it
+//! never forwards 01-80-C2-00-00-01 (IEEE 802.1Q section 8.6.3).
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -32,10 +33,14 @@ pub struct Node {
     pub role: String,
     /// True if flows begin there.
     pub begins: bool,
+    /// True if it injects packets at times of the scenario.
+    pub injects: bool,
     /// Its interfaces, each with the neighbour at the other end.
     pub interfaces: Vec<(String, String)>,
     /// Addresses of the node.
-    pub addresses: Vec<IpAddr>,
+    addresses: Vec<IpAddr>,
+    /// Source MAC address of all frames that it makes.
+    mac: [u8; 6],
     namespace: String,
 }
 
@@ -46,23 +51,66 @@ pub struct Cable {
     pub name: String,
     /// Delay in the scenario, in nanoseconds.
     pub delay_ns: u64,
-    /// Addresses of the nodes at its ends.
-    ends: Vec<IpAddr>,
+    /// Indices of the nodes at its ends.
+    pub ends: [usize; 2],
 }
 
-impl Cable {
-    /// Creates a cable between the nodes with these addresses.
-    pub fn new(name: &str, delay_ns: u64, ends: Vec<IpAddr>) -> Self {
-        Self {
-            name: name.to_owned(),
-            delay_ns,
-            ends,
-        }
+/// Nodes and cables, by index. The network is a tree.
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    nodes: Vec<(String, [u8; 6], Vec<IpAddr>)>,
+    cables: Vec<Cable>,
+}
+
+impl Topology {
+    /// Creates a topology of these nodes, each with name, MAC address and IP addresses.
+    pub fn new(nodes: Vec<(String, [u8; 6], Vec<IpAddr>)>, cables: Vec<Cable>) -> Self {
+        Self { nodes, cables }
     }
 
-    /// Returns true if the node with this address is at one of its ends.
-    pub fn leads_to(&self, address: IpAddr) -> bool {
-        self.ends.contains(&address)
+    /// Returns the cables.
+    pub fn cables(&self) -> &[Cable] {
+        &self.cables
+    }
+
+    /// Returns the name of a node.
+    pub fn name(&self, node: usize) -> &str {
+        self.nodes.get(node).map_or("", |(name, ..)| name)
+    }
+
+    /// Returns the node with this IP address.
+    pub fn at_address(&self, address: IpAddr) -> Option<usize> {
+        let mut nodes = self.nodes.iter();
+        nodes.position(|(.., addresses)| addresses.contains(&address))
+    }
+
+    /// Returns the node whose frames have this source MAC address.
+    pub fn at_mac(&self, mac: [u8; 6]) -> Option<usize> {
+        self.nodes.iter().position(|(_, own, _)| *own == mac)
+    }
+
+    /// Returns the cables from one node to another, in this order; none if they are the same, or
+    /// not connected.
+    pub fn path(&self, from: usize, to: usize) -> Vec<usize> {
+        // The cable by which each node was reached, searching from `to`.
+        let mut by: Vec<Option<(usize, usize)>> = vec![None; self.nodes.len()];
+        let mut next = vec![to];
+        while let Some(node) = next.pop() {
+            for (cable, Cable { ends: [a, b], .. }) in self.cables.iter().enumerate() {
+                let other = match node {
+                    node if node == *a => *b,
+                    node if node == *b => *a,
+                    _ => continue,
+                };
+                if other != to && by.get(other).is_some_and(Option::is_none) {
+                    by[other] = Some((cable, node));
+                    next.push(other);
+                }
+            }
+        }
+        let step = |node: usize| by.get(node).copied().flatten();
+        let steps = std::iter::successors(step(from), |(_, node)| step(*node));
+        steps.map(|(cable, _)| cable).collect()
     }
 }
 
@@ -70,10 +118,9 @@ impl Cable {
 #[derive(Debug)]
 pub struct Network {
     nodes: Vec<Node>,
-    /// Cables, by link.
-    cables: Vec<Cable>,
-    /// Index of the cable that carries the notifications to the first flow's sender.
-    watched: usize,
+    topology: Topology,
+    /// Indices of the cables that carry senders' data, and the notifications to them.
+    watched: Vec<usize>,
     namespaces: Namespaces,
 }
 
@@ -118,7 +165,6 @@ impl Network {
         let mut namespaces = Namespaces::default();
         let cables = namespaces.add("cables")?;
         let mut nodes = Vec::new();
-        let mut macs = Vec::new();
         for node in &described_nodes {
             let text = |key: &str| Some(node[key].as_str()?.to_owned());
             let name = text("name").context("a node without a name")?;
@@ -129,47 +175,35 @@ impl Network {
                 .filter_map(|key| text(key)?.parse().ok());
             nodes.push(Node {
                 namespace: namespaces.add(&name)?,
+                mac: text("mac")
+                    .and_then(|text| mac(&text))
+                    .context("a node without a MAC address")?,
                 addresses: addresses.collect(),
                 role: role(&roles).to_owned(),
                 begins: roles.contains(&"sender"),
+                injects: node["injects"] == true,
                 interfaces: Vec::new(),
                 name,
             });
-            macs.push(text("mac").context("a node without a MAC address")?);
         }
         let mut network = Self {
             nodes,
-            cables: Vec::new(),
-            watched: 0,
+            topology: Topology::default(),
+            watched: Vec::new(),
             namespaces,
         };
-        let mut taken = BTreeSet::new();
-        let mut ends = Vec::new();
+        let (mut taken, mut all) = (BTreeSet::new(), Vec::new());
         for (number, link) in links.iter().enumerate() {
             let place = |end: usize| {
                 let name = link["ends"][end].as_str()?;
                 network.nodes.iter().position(|node| node.name == name)
             };
             let (a, b) = place(0).zip(place(1)).context("a link without ends")?;
-            ends.push((a, b));
             let [name_a, name_b] = [a, b].map(|end| network.nodes[end].name.clone());
             let shown = format!("{name_a}-{name_b}");
             let fits = shown.len() <= LONGEST && taken.insert(shown.clone());
             let here = if fits { shown } else { format!("link{number}") };
-            let (there, bridge) = (format!("end{number}"), format!("bridge{number}"));
-            on(
-                &cables,
-                &[
-                    "link",
-                    "add",
-                    &bridge,
-                    "type",
-                    "bridge",
-                    "mcast_snooping",
-                    "0",
-                ],
-            )?;
-            on(&cables, &["link", "set", "dev", &bridge, "mtu", MTU, "up"])?;
+            let there = format!("end{number}");
             let peers = [(a, &here, &name_b), (b, &there, &name_a)];
             for (end, cable, peer) in peers {
                 let interface = format!("link{number}");
@@ -178,24 +212,27 @@ impl Network {
                 let add = [
                     "link", "add", cable, "mtu", MTU, "type", "veth", "peer", "name",
                 ];
+                let address = node.mac.map(|octet| format!("{octet:02x}")).join(":");
                 let mut words = add.to_vec();
-                words.extend([interface.as_str(), "address", &macs[end]]);
+                words.extend([interface.as_str(), "address", &address]);
                 words.extend(shape);
                 words.extend(["netns", &node.namespace]);
                 on(&cables, &words)?;
-                on(
-                    &cables,
-                    &["link", "set", "dev", cable, "master", &bridge, "up"],
-                )?;
                 on(&node.namespace, &["link", "set", "dev", &interface, "up"])?;
                 node.interfaces.push((interface, peer.clone()));
             }
-            let ends = [a, b].map(|end| network.nodes[end].addresses.clone());
-            let delay = link["delay_ns"].as_u64().unwrap_or(0);
-            let cable = Cable::new(&here, delay, ends.concat());
-            network.cables.push(cable);
+            connect(&cables, &here, &there)?;
+            connect(&cables, &there, &here)?;
+            all.push(Cable {
+                name: here,
+                delay_ns: link["delay_ns"].as_u64().unwrap_or(0),
+                ends: [a, b],
+            });
         }
-        network.watched = watched(&network.nodes, &ends);
+        network.watched = watched(&network.nodes, &all);
+        let nodes = network.nodes.iter();
+        let nodes = nodes.map(|node| (node.name.clone(), node.mac, node.addresses.clone()));
+        network.topology = Topology::new(nodes.collect(), all);
         Ok(network)
     }
 
@@ -204,23 +241,15 @@ impl Network {
         &self.nodes
     }
 
-    /// Returns the links.
-    pub fn cables(&self) -> &[Cable] {
-        &self.cables
+    /// Returns the nodes and links.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
     }
 
-    /// Returns the interface that carries the notifications to senders.
-    pub fn watched(&self) -> &str {
-        self.cables
-            .get(self.watched)
-            .map_or("", |cable| &cable.name)
-    }
-
-    /// Returns the name of the node with this address, or the address itself if no node has it.
-    pub fn name(&self, address: IpAddr) -> String {
-        let mut nodes = self.nodes.iter();
-        let node = nodes.find(|node| node.addresses.contains(&address));
-        node.map_or_else(|| address.to_string(), |node| node.name.clone())
+    /// Returns the interfaces that carry senders' data, and the notifications to them.
+    pub fn watched(&self) -> impl Iterator<Item = &str> {
+        let cables = self.watched.iter();
+        cables.filter_map(|cable| Some(self.topology.cables.get(*cable)?.name.as_str()))
     }
 
     /// Returns a command that runs a program at a node.
@@ -250,18 +279,52 @@ fn role<'a>(roles: &[&'a str]) -> &'a str {
     roles.iter().min_by_key(place).copied().unwrap_or_default()
 }
 
-/// Returns the link next to a switch with senders, towards other switches or the receiver: it
-/// carries the notifications to the senders, and everything that they send.
-fn watched(nodes: &[Node], links: &[(usize, usize)]) -> usize {
+/// Returns the link from a switch with senders to another switch: it carries the notifications to
+/// the senders, and everything that they send. Without one, returns all links of senders.
+fn watched(nodes: &[Node], links: &[Cable]) -> Vec<usize> {
     let begins = |node: usize| nodes.get(node).is_some_and(|node| node.begins);
-    let other = |(a, b): (usize, usize), end| if a == end { b } else { a };
-    let near = links.iter().find(|(a, b)| begins(*a) || begins(*b));
-    let Some(&(a, b)) = near else { return 0 };
+    let is_host = |node: usize| {
+        links
+            .iter()
+            .filter(|link| link.ends.contains(&node))
+            .count()
+            < 2
+    };
+    let mut ends = links.iter().map(|link| link.ends);
+    let near = ends.find(|[a, b]| begins(*a) || begins(*b));
+    let Some([a, b]) = near else {
+        return Vec::new();
+    };
     let switch = if begins(a) { b } else { a };
-    let mut onward = links.iter().enumerate().filter(|(_, link)| {
-        (link.0 == switch || link.1 == switch) && !begins(other(**link, switch))
-    });
-    onward.next().map_or(0, |(number, _)| number)
+    let onward = links
+        .iter()
+        .position(|link| link.ends.contains(&switch) && !link.ends.iter().any(|end| is_host(*end)));
+    let of_senders = |link: &Cable| link.ends.iter().any(|end| begins(*end));
+    match onward {
+        Some(onward) => vec![onward],
+        None => (0..links.len())
+            .filter(|link| of_senders(&links[*link]))
+            .collect(),
+    }
+}
+
+/// Makes `there` send everything that arrives at `here`, both in the namespace of the cables.
+fn connect(cables: &str, here: &str, there: &str) -> Outcome {
+    on(cables, &["link", "set", "dev", here, "up"])?;
+    let tc = |words: &[&str]| process::stdout(inside(cables, "tc").args(words)).map(drop);
+    tc(&["qdisc", "add", "dev", here, "ingress"])?;
+    let redirect = ["filter", "add", "dev", here, "parent", "ffff:", "protocol"];
+    let everything = ["all", "u32", "match", "u32", "0", "0"];
+    let action = ["action", "mirred", "egress", "redirect", "dev", there];
+    tc(&[&redirect[..], &everything, &action].concat())
+        .context("tc cannot redirect (it needs the kernel's cls_u32 and act_mirred)")
+}
+
+/// Reads a MAC address written in hexadecimal with colons.
+fn mac(text: &str) -> Option<[u8; 6]> {
+    let octets = text.split(':').map(|octet| u8::from_str_radix(octet, 16));
+    let octets = octets.collect::<Result<Vec<u8>, _>>().ok()?;
+    octets.try_into().ok()
 }
 
 fn inside(namespace: &str, program: impl AsRef<OsStr>) -> Command {
@@ -357,8 +420,10 @@ mod tests {
             name: name.to_owned(),
             role: String::new(),
             begins,
+            injects: false,
             interfaces: Vec::new(),
             addresses: Vec::new(),
+            mac: [0; 6],
             namespace: String::new(),
         };
         let nodes = [
@@ -368,8 +433,32 @@ mod tests {
             node("leaf1", false),
             node("leaf2", false),
         ];
-        let links = [(3, 0), (1, 3), (4, 2), (3, 4)];
-        assert_eq!(watched(&nodes, &links), 3);
-        assert_eq!(watched(&nodes[..0], &links), 0);
+        let links = [[3, 0], [1, 3], [4, 2], [3, 4]].map(cable);
+        assert_eq!(watched(&nodes, &links), [3]);
+        assert_eq!(watched(&nodes[..0], &links), [0; 0]);
+        let links = [[3, 0], [1, 3], [3, 2]].map(cable);
+        assert_eq!(watched(&nodes[..4], &links), [0, 1], "links of the senders");
+    }
+
+    fn cable(ends: [usize; 2]) -> Cable {
+        Cable {
+            name: String::new(),
+            delay_ns: 0,
+            ends,
+        }
+    }
+
+    #[test]
+    fn a_path_lists_the_cables_in_order() {
+        let node = |name: &str| (name.to_owned(), [0; 6], Vec::new());
+        let nodes = ["s1", "s2", "r1", "leaf1", "leaf2", "alone"].map(node);
+        let cables = [[3, 0], [1, 3], [4, 2], [3, 4]].map(cable);
+        let topology = Topology::new(nodes.to_vec(), cables.to_vec());
+        assert_eq!(topology.path(0, 2), [0, 3, 2]);
+        assert_eq!(topology.path(2, 1), [2, 3, 1]);
+        assert_eq!(topology.path(0, 0), [0_usize; 0]);
+        assert_eq!(topology.path(0, 5), [0_usize; 0]);
+        assert_eq!(mac("02:fc:00:00:00:0a"), Some([2, 252, 0, 0, 0, 10]));
+        assert_eq!(mac("02:fc"), None);
     }
 }

@@ -1,9 +1,10 @@
 //! Reports of the nodes of a lab, combined, and compared with the simulation of the same scenario.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::failure::Outcome;
 use crate::figures;
@@ -13,6 +14,9 @@ use crate::figures;
 /// late: runs of the built-in scenarios differed by one to three points on two shared cores, and a
 /// flow that is starved or never slows down differs by far more than this.
 const SHARE: f64 = 10.0;
+
+/// Number of nodes listed unless all are wanted.
+const LISTED: usize = 12;
 
 /// Default interval between two CNPs of a flow, in nanoseconds.
 const CNP_INTERVAL: f64 = 50_000.0;
@@ -33,13 +37,14 @@ impl Outcomes {
         Ok(Self(all))
     }
 
-    /// Returns a table with a line per node.
-    pub fn nodes(&self) -> String {
-        let rows: Vec<Vec<String>> = self.0.iter().map(row).collect();
+    /// Returns a table with a line per node; unless `all`, of a screenful of them.
+    pub fn nodes(&self, all: bool) -> String {
+        let listed = if all { usize::MAX } else { LISTED };
+        let rows: Vec<Vec<String>> = self.0.iter().take(listed).map(row).collect();
         let heading = [
             "node",
             "role",
-            "frames in",
+            "in",
             "out",
             "lost",
             "sent",
@@ -47,53 +52,110 @@ impl Outcomes {
             "p99",
             "slowed by",
         ];
-        indented(&figures::table(&heading, &rows))
+        let more = match self.0.len().saturating_sub(listed) {
+            0 => String::new(),
+            more => format!("\n… and {more} more"),
+        };
+        indented(&(figures::table(&heading, &rows) + &more))
+    }
+
+    /// Returns the switches that stopped notifications at the domain's border, and how many.
+    pub fn borders(&self) -> Vec<(String, u64)> {
+        let stopped = self.0.iter().filter_map(|report| {
+            let stopped = report["switch"]["stopped_at_border"].as_u64()?;
+            Some((report["node"].as_str()?.to_owned(), stopped))
+        });
+        stopped.filter(|(_, stopped)| *stopped > 0).collect()
+    }
+
+    /// Returns the links on which frames were lost, with the number of frames that one end sent and
+    /// the other neither received nor counts as lost.
+    pub fn cut(&self) -> Vec<(String, u64)> {
+        let mut cut = Vec::new();
+        for report in &self.0 {
+            for link in report["links"].as_array().into_iter().flatten() {
+                let other = self.link(&link["peer"], &report["node"]);
+                let sent = link["sent"].as_u64().unwrap_or(0);
+                let Some((received, lost)) = other
+                    .and_then(|other| Some((other["received"].as_u64()?, other["lost"].as_u64()?)))
+                else {
+                    continue;
+                };
+                let missing = sent.saturating_sub(received + lost);
+                if let (Some(from), Some(to), 1..) =
+                    (report["node"].as_str(), link["peer"].as_str(), missing)
+                {
+                    cut.push((format!("{from} to {to}"), missing));
+                }
+            }
+        }
+        cut
+    }
+
+    /// Returns the report of a node's link to `peer`.
+    fn link(&self, node: &Value, peer: &Value) -> Option<&Value> {
+        let report = self.0.iter().find(|report| report["node"] == *node)?;
+        let mut links = report["links"].as_array().into_iter().flatten();
+        links.find(|link| link["peer"] == *peer)
     }
 
     /// Compares each flow's share, and the notifications by kind, with the simulation.
-    pub fn compared(&self, truth: &Value) -> Outcome<String> {
+    pub fn compared(&self, truth: &Value) -> Comparison {
         let live = self.delivered();
         let simulated = delivered_of(truth);
         let sum = |all: &BTreeMap<String, u64>| all.values().sum::<u64>().max(1) as f64;
         let (live_sum, simulated_sum) = (sum(&live), sum(&simulated));
-        let mut worst = 0.0_f64;
+        let mut apart = 0.0_f64;
         let mut rows = Vec::new();
         for (flow, octets) in &simulated {
             let share = live.get(flow).copied().unwrap_or(0) as f64 / live_sum * 100.0;
             let expected = *octets as f64 / simulated_sum * 100.0;
-            worst = worst.max((share - expected).abs());
+            apart = apart.max((share - expected).abs());
             rows.push(vec![
                 format!("share of {flow}"),
                 format!("{share:.1} %"),
                 format!("{expected:.1} %"),
             ]);
         }
-        rows.push(vec![
+        let mut totals = vec![vec![
             "delivered, MB".to_owned(),
             format!("{:.1}", live_sum / 1e6),
             format!("{:.1}", simulated_sum / 1e6),
-        ]);
+        ]];
         let mut kinds: BTreeMap<String, [u64; 2]> = BTreeMap::new();
         for report in &self.0 {
             count(&mut kinds, &report["notified"], 0);
+            count(
+                &mut kinds,
+                &json!({"pauses": report["switch"]["pauses"]}),
+                0,
+            );
         }
         for switch in truth["switches"].as_array().into_iter().flatten() {
             count(&mut kinds, &switch["notified"], 1);
+            count(&mut kinds, &json!({"pauses": switch["pauses"]}), 1);
         }
+        let mut missing = Vec::new();
         for (kind, [live, simulated]) in kinds {
+            if live == 0 && simulated > 0 {
+                missing.push(kind.clone());
+            }
             // The ground truth has only the notifications of switches; receivers' CNPs are only in
             // the reports.
             let simulated = match simulated {
-                0 => "(receivers')".to_owned(),
+                0 => "not counted".to_owned(),
                 some => some.to_string(),
             };
-            rows.push(vec![format!("{kind} sent"), live.to_string(), simulated]);
+            if live > 0 || simulated != "not counted" {
+                totals.push(vec![format!("{kind} sent"), live.to_string(), simulated]);
+            }
         }
-        let table = indented(&figures::table(&["", "on links", "simulated"], &rows));
-        let verdict = if worst <= SHARE { "agree" } else { "differ" };
-        Ok(format!(
-            "{table}\n  Shares {verdict}: at most {worst:.1} points apart; the limit is {SHARE:.0}."
-        ))
+        Comparison {
+            shares: rows,
+            totals,
+            apart,
+            missing,
+        }
     }
 
     /// Returns a warning if a node forwarded frames so late that the figures are those of a
@@ -106,8 +168,9 @@ impl Outcomes {
         let worst = late.fold(0.0, f64::max);
         (worst * speed > CNP_INTERVAL).then(|| {
             format!(
-                "Nodes forwarded frames up to {:.1} ms late at p99, {:.0} µs of scenario time: this machine is too \
-                 busy for the speed, and figures are those of a slower network; use --release or a lower --speed.",
+                "This machine is too busy: at p99, frames left {:.1} ms late ({:.0} µs of scenario time). Figures
+  \
+                 are those of a slower network; try --release or a lower --speed.",
                 worst / 1e6,
                 worst * speed / 1e3
             )
@@ -136,6 +199,44 @@ impl Outcomes {
             }
         }
         all
+    }
+}
+
+/// A run on links beside the same in virtual time.
+pub struct Comparison {
+    shares: Vec<Vec<String>>,
+    totals: Vec<Vec<String>>,
+    /// Largest difference of a flow's share, in percentage points.
+    apart: f64,
+    /// Kinds of notification that only the simulation has.
+    missing: Vec<String>,
+}
+
+impl Comparison {
+    /// True if they agree.
+    pub fn agrees(&self) -> bool {
+        self.apart <= SHARE && self.missing.is_empty()
+    }
+
+    /// Returns a table; the shares are in it if there are few flows, or all are wanted.
+    pub fn text(&self, all: bool) -> String {
+        let shown = all || self.shares.len() <= LISTED / 2;
+        let shares = self.shares.iter().filter(|_| shown);
+        let rows: Vec<Vec<String>> = shares.chain(&self.totals).cloned().collect();
+        let table = figures::table(&["", "on links", "virtual time"], &rows);
+        let limit = format!(
+            "at most {:.1} points apart; the limit is {SHARE:.0}",
+            self.apart
+        );
+        let verdict = match (self.missing.as_slice(), self.apart <= SHARE) {
+            ([], true) => format!("They agree: flows' shares are {limit}."),
+            ([], false) => format!("They differ: flows' shares are {limit}."),
+            (missing, _) => {
+                let missing = missing.join(", ");
+                format!("They differ: on links, none of {missing} (shares {limit}).")
+            }
+        };
+        indented(&format!("{table}\n{verdict}"))
     }
 }
 
@@ -173,6 +274,11 @@ fn row(report: &Value) -> Vec<String> {
         let all = all.map(|(kind, count)| format!("{kind} {count}"));
         all.collect::<Vec<_>>().join(", ")
     };
+    let mut sent = pairs(&report["notified"]);
+    if let Some(pauses @ 1..) = report["switch"]["pauses"].as_u64() {
+        let comma = if sent.is_empty() { "" } else { ", " };
+        let _ = write!(sent, "{comma}pauses {pauses}");
+    }
     let reactions = report["reactions"].as_object().cloned().unwrap_or_default();
     let time = |key: &str| {
         let times = reactions.values().filter_map(|times| times[key].as_f64());
@@ -192,7 +298,7 @@ fn row(report: &Value) -> Vec<String> {
         sum("received").to_string(),
         sum("sent").to_string(),
         lost,
-        pairs(&report["notified"]),
+        sent,
         time("p50_ns"),
         time("p99_ns"),
         slowed.collect::<Vec<_>>().join(", "),
@@ -235,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_node_is_a_line() {
-        let text = outcomes([1, 1]).nodes();
+        let text = outcomes([1, 1]).nodes(true);
         assert!(text.contains("unknown") && text.contains("42 µs"), "{text}");
         let switch = text.lines().find(|line| line.contains("leaf1")).unwrap();
         let cells: Vec<&str> = switch.split_whitespace().collect();
@@ -247,7 +353,7 @@ mod tests {
         let late = |ns: u64| Outcomes(vec![json!({"late": {"p99_ns": ns}})]).lateness(0.01);
         assert_eq!(late(4_000_000), None);
         let text = late(25_800_000).unwrap();
-        assert!(text.contains("25.8 ms late at p99, 258 µs"), "{text}");
+        assert!(text.contains("25.8 ms late (258 µs"), "{text}");
     }
 
     #[test]
@@ -256,14 +362,41 @@ mod tests {
             "flows": [{"name": "a", "octets_delivered": 60}, {"name": "b", "octets_delivered": 40}],
             "switches": [{"notified": {"fast_cnp_1": 9}}],
         });
-        let compared = |delivered| outcomes(delivered).compared(&truth).unwrap();
-        assert!(compared([55, 45]).contains("Shares agree: at most 5.0 points"));
-        assert!(compared([20, 80]).contains("Shares differ: at most 40.0 points"));
-        let text = compared([1, 1]);
+        let compared = |delivered| outcomes(delivered).compared(&truth);
+        assert!(compared([55, 45]).agrees() && !compared([20, 80]).agrees());
+        let text = compared([55, 45]).text(false);
+        assert!(
+            text.contains("They agree: flows' shares are at most 5.0 points"),
+            "{text}"
+        );
+        let text = compared([20, 80]).text(false);
+        assert!(
+            text.contains("They differ: flows' shares are at most 40.0 points"),
+            "{text}"
+        );
         let kind = text
             .lines()
             .find(|line| line.contains("fast_cnp_1 sent"))
             .unwrap();
         assert!(kind.contains('7') && kind.contains('9'), "{kind}");
+    }
+
+    #[test]
+    fn kinds_that_only_the_simulation_has_are_a_difference() {
+        let truth = json!({"flows": [], "switches": [{"notified": {}, "pauses": 3}]});
+        let compared = outcomes([0, 0]).compared(&truth);
+        assert!(!compared.agrees());
+        let text = compared.text(true);
+        assert!(text.contains("none of pauses"), "{text}");
+    }
+
+    #[test]
+    fn a_link_that_cuts_frames_is_named() {
+        let node = |name: &str, peer: &str, sent: u64, received: u64, lost: u64| {
+            let link = json!({"peer": peer, "sent": sent, "received": received, "lost": lost});
+            json!({"node": name, "links": [link]})
+        };
+        let all = Outcomes(vec![node("a", "b", 10, 5, 0), node("b", "a", 5, 6, 1)]);
+        assert_eq!(all.cut(), [("a to b".to_owned(), 3)]);
     }
 }

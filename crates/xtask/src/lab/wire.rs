@@ -6,20 +6,24 @@
 //! congested switch, to the time when the notification passed the cable of the sender: the part in
 //! which mechanisms differ in speed. A receiver answers a packet that is marked CE: that packet is
 //! found on the receiver's cable, and its PSN shows where it was last unmarked. A switch answers a
-//! packet as it arrives, on the cable by which it answers. No notification names the packet, so the
+//! packet as it arrives, on the cable by which it answers. A proxy node or ingress PE answers a
+//! switch's notification, which answers such a packet. No notification names the packet, so the
 //! flow's latest candidate is assumed, and the loop is at least that long.
+//!
+//! The source MAC address tells which node made a notification: switches may send CNPs in the
+//! receiver's name.
 //! Not here: the nodes' own reports (`outcome.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use fcn_wire::bth::Qp;
-use fcn_wire::notification::Side;
-use fcn_wire::{Frame, Kind, LinkType, Message, Notification, Profile};
+use fcn_wire::notification::{Side, Subject};
+use fcn_wire::{Frame, Kind, Layer, LinkType, Message, Notification, Profile, ip};
 use serde_json::Value;
 
-use super::network::Cable;
+use super::network::Topology;
 use crate::figures;
 use crate::packets::Capture;
 
@@ -27,6 +31,8 @@ use crate::packets::Capture;
 const ETHERNET: u32 = 1;
 /// ECN field of a packet that met congestion.
 const CE: u8 = 3;
+/// Maximum number of flows whose beginnings are listed.
+const BEGINNINGS: usize = 4;
 /// Period in the scenario's time over which a rate is measured, before and after a notification, in
 /// nanoseconds.
 const WINDOW: f64 = 500_000.0;
@@ -84,13 +90,15 @@ struct Data {
 struct Notified {
     at: u64,
     cable: usize,
+    /// Node that it is sent to.
+    to: Option<usize>,
 }
 
-/// Packets of one flow, and notifications about it.
+/// Packets of one flow, and notifications about it, by kind and by the node that made them.
 #[derive(Debug, Default)]
 struct FlowTraffic {
     data: Vec<Data>,
-    notified: BTreeMap<(Kind, IpAddr), Vec<Notified>>,
+    notified: BTreeMap<(Kind, usize), Vec<Notified>>,
 }
 
 /// A notification, from its cause to the sender. Times are in nanoseconds.
@@ -98,57 +106,100 @@ struct FlowTraffic {
 struct Loop {
     flow: usize,
     kind: Kind,
-    notifier: IpAddr,
+    /// Node that made it.
+    notifier: usize,
     /// Time when the packet that met congestion passed the cable into the switch.
     met: u64,
+    /// The notification to a proxy node or ingress PE that it answers.
+    request: Option<Request>,
     /// Time when the notification passed the first cable.
     said: u64,
     /// Time when it passed the sender's cable.
     notified: u64,
 }
 
+/// A notification to a proxy node or ingress PE. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Request {
+    kind: Kind,
+    /// Node that made it.
+    notifier: usize,
+    /// Time when it passed the first cable.
+    said: u64,
+}
+
+/// A PFC frame on a cable. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    at: u64,
+    cable: usize,
+    notifier: usize,
+    /// True if it pauses a class; others let all classes go on.
+    stops: bool,
+}
+
 /// Traffic on the links.
 #[derive(Debug)]
 pub struct Wire {
+    topology: Topology,
     flows: Vec<Flow>,
     traffic: Vec<FlowTraffic>,
+    pauses: Vec<Pause>,
     loops: Vec<Loop>,
     /// Number of packets missing from the capture, if known; causes are unknown unless it is 0.
     missed: Option<u64>,
-    /// True if a proxy or ingress PE translated notifications: their causes are not searched for.
-    translated: bool,
     speed: f64,
 }
 
 impl Wire {
-    /// Reads the packets captured at `cables`, in the order of `cables`, for these flows, at this
-    /// speed of the scenario; `missed` packets are missing.
+    /// Reads the packets captured at the topology's cables, in their order, for these flows, at
+    /// this speed of the scenario; `missed` packets are missing.
     pub fn read(
         capture: &Capture,
         missed: Option<u64>,
-        cables: &[Cable],
+        topology: &Topology,
         flows: Vec<Flow>,
         speed: f64,
     ) -> Self {
         let profile = Profile::default();
         let mut traffic: Vec<FlowTraffic> = flows.iter().map(|_| FlowTraffic::default()).collect();
-        let mut translated = false;
+        let mut pauses = Vec::new();
+        // Flow by flow label of the outer header, as far as no two flows share it.
+        let mut labels: HashMap<u32, Option<usize>> = HashMap::new();
         let packets = capture.packets.iter().filter(|p| p.link == ETHERNET);
         for packet in packets {
             let (at, cable) = (packet.time.as_nanos() as u64, packet.interface as usize);
             let len = packet.wire_len as usize;
             let frame = Frame::parse(&packet.bytes, len, LinkType::Ethernet, &profile);
+            let maker = frame.ethernet_source().and_then(|mac| topology.at_mac(mac));
             if let Some(said) = Notification::from_frame(&frame) {
-                translated |= matches!(said.kind, Kind::ProxyCn | Kind::WanFcn);
-                if let Some(flow) = flows.iter().position(|flow| flow.is_about(&said)) {
-                    let notified = &mut traffic[flow].notified;
-                    let told = notified.entry((said.kind, said.notifier)).or_default();
-                    told.push(Notified { at, cable });
+                let flow = match said.subject {
+                    Subject::FlowLabel(label) => labels.get(&label).copied().flatten(),
+                    _ => flows.iter().position(|flow| flow.is_about(&said)),
+                };
+                let maker = maker.or_else(|| topology.at_address(said.notifier));
+                if let (Some(flow), Some(maker)) = (flow, maker) {
+                    let to = topology.at_address(said.destination);
+                    let told = traffic[flow].notified.entry((said.kind, maker));
+                    told.or_default().push(Notified { at, cable, to });
                 }
                 continue;
             }
-            let (Message::Roce(bth, Some(_)), Some(ip)) = (frame.message(), frame.ip()) else {
-                continue;
+            let (bth, ip) = match (frame.message(), frame.ip()) {
+                (Message::Roce(bth, _), Some(ip)) => (bth, ip),
+                (Message::Pfc(pause), _) => {
+                    let stops = pause.enabled().any(|(_, quanta)| quanta > 0);
+                    if let Some(notifier) = maker {
+                        pauses.push(Pause {
+                            at,
+                            cable,
+                            notifier,
+                            stops,
+                        });
+                    }
+                    continue;
+                }
+                _ => continue,
             };
             let qp: Qp = bth.dest_qp();
             let is_of = |flow: &Flow| {
@@ -163,9 +214,16 @@ impl Wire {
                     is_marked: ip.ecn() == CE,
                     octets: packet.wire_len,
                 });
+                let mut spans = frame.spans().iter();
+                let outer = spans.find(|span| span.layer == Layer::Ipv6);
+                if let Some(outer) = outer.and_then(|span| packet.bytes.get(span.start..)) {
+                    let known = labels.entry(ip::flow_label(outer)).or_insert(Some(flow));
+                    *known = known.filter(|known| *known == flow);
+                }
             }
         }
         // Each cable is captured by a thread of its own.
+        pauses.sort_by_key(|pause| pause.at);
         for flow in &mut traffic {
             flow.data.sort_by_key(|data| data.at);
             flow.notified
@@ -174,26 +232,36 @@ impl Wire {
         }
         let mut loops = Vec::new();
         for (index, (flow, passed)) in flows.iter().zip(&traffic).enumerate() {
-            if !translated && missed == Some(0) {
-                loops.extend(passed.loops(index, flow, cables, speed));
+            if missed == Some(0) {
+                loops.extend(passed.loops(index, flow, topology, speed));
             }
         }
         loops.sort_by_key(|round| round.notified);
         Self {
+            topology: topology.clone(),
             flows,
             traffic,
+            pauses,
             loops,
             missed,
-            translated,
             speed,
         }
     }
 
-    /// Returns a text about the first events; `name` returns the names of nodes by address.
-    pub fn first(&self, name: impl Fn(IpAddr) -> String) -> String {
+    /// Returns the name of the node with this address.
+    fn name(&self, address: IpAddr) -> String {
+        let node = self.topology.at_address(address);
+        node.map_or_else(
+            || address.to_string(),
+            |node| self.topology.name(node).to_owned(),
+        )
+    }
+
+    /// Returns a text about the first events.
+    pub fn first(&self) -> String {
         let begins = |flow: &FlowTraffic| flow.data.first().map(|data| data.at);
         let Some(start) = self.traffic.iter().filter_map(begins).min() else {
-            return "no data packet was captured\n".to_owned();
+            return "  no data packet was captured\n".to_owned();
         };
         // The time when all flows have begun, if the capture covers it: before, there may be no
         // significant congestion.
@@ -204,38 +272,61 @@ impl Wire {
             .max()
             .unwrap_or(start);
         let all_there = self.loops.iter().find(|round| round.met >= last);
-        let Some(first) = all_there.or(self.loops.first()) else {
-            return match (self.missed, self.translated) {
-                (None, _) => "the number of packets that the capture missed is unknown, so what happened first is unknown too\n".to_owned(),
-                (Some(missed @ 1..), _) => format!(
-                    "the capture missed {missed} packets: what happened first, and how long notifications took, is unknown \
-                     (a less busy machine or a lower --speed may help)\n"
-                ),
-                (_, true) => "notifications were translated on the path; their times are not measured here\n".to_owned(),
-                (_, false) => "no notification was captured on the link of its flow's sender\n".to_owned(),
-            };
-        };
-        let mut text = String::new();
-        let mut line = |at: u64, what: String| {
-            let ms = at.saturating_sub(start) as f64 / 1e6;
-            let _ = writeln!(text, "{ms:>9.2} ms  {what}");
+        let first = all_there.or(self.loops.first());
+        let pauses = self.first_pauses(start);
+        let mut lines = Vec::new();
+        let mut line = |at: u64, what: String| lines.push((at, what));
+        let until = match (first, pauses.as_slice()) {
+            (Some(first), _) => first.met,
+            (None, [.., pause]) => pause.at,
+            (None, []) => {
+                return match self.missed {
+                    None => "  the number of packets that the capture missed is unknown, so what happened first is unknown too\n".to_owned(),
+                    Some(missed @ 1..) => format!(
+                        "  the capture missed {missed} packets: what happened first, and how long notifications took, is unknown \
+                         (a less busy machine or a lower --speed may help)\n"
+                    ),
+                    Some(0) => "  no notification of a flow was captured on its sender's link\n".to_owned(),
+                };
+            }
         };
         let begun = self.flows.iter().zip(self.traffic.iter().map(begins));
+        let begun = begun.filter_map(|(flow, at)| Some((flow, at.filter(|at| *at <= until)?)));
         let mut begun: Vec<_> = begun.collect();
         begun.sort_by_key(|(_, at)| *at);
-        for (flow, at) in begun {
-            if let Some(at) = at.filter(|at| *at <= first.met) {
-                let (from, to) = (name(flow.sender), name(flow.receiver));
-                line(at, format!("{} begins: {from} sends to {to}", flow.name));
-            }
+        if let ([.., (_, at)], true) = (begun.as_slice(), begun.len() > BEGINNINGS) {
+            line(*at, format!("{} flows have begun", begun.len()));
+            begun.clear();
         }
+        for (flow, at) in begun {
+            let (from, to) = (self.name(flow.sender), self.name(flow.receiver));
+            line(at, format!("{} begins: {from} sends to {to}", flow.name));
+        }
+        for pause in pauses {
+            let [a, b] = self.topology.cables()[pause.cable].ends;
+            let to = if a == pause.notifier { b } else { a };
+            let [from, to] = [pause.notifier, to].map(|node| self.topology.name(node));
+            line(pause.at, format!("{from} pauses {to} (PFC)"));
+        }
+        let Some(first) = first else {
+            return story(lines, start);
+        };
         let flow = &self.flows[first.flow];
-        let (sender, notifier) = (name(flow.sender), name(first.notifier));
+        let (sender, notifier) = (self.name(flow.sender), self.topology.name(first.notifier));
         let of = &flow.name;
         line(
             first.met,
             format!("a packet of {of} enters a congested queue"),
         );
+        if let Some(Request {
+            kind,
+            notifier: switch,
+            said,
+        }) = first.request
+        {
+            let switch = self.topology.name(switch);
+            line(said, format!("{switch} sends {notifier} a {kind} about it"));
+        }
         line(
             first.said,
             format!("{notifier} sends a {} about it", first.kind),
@@ -258,26 +349,49 @@ impl Wire {
                 "{of}: {before:.1} Mbit/s in the {span:.0} ms before, {then:.1} in the {span:.0} ms after"
             ),
         );
-        text
+        story(lines, start)
     }
 
-    /// Returns the number of loops and their times, by kind and by type of notifier, switch or
-    /// receiver.
+    /// Returns the first pause of each node after `start`, in order of time.
+    fn first_pauses(&self, start: u64) -> Vec<Pause> {
+        let mut nodes = BTreeSet::new();
+        let after = self
+            .pauses
+            .iter()
+            .filter(|pause| pause.stops && pause.at >= start);
+        let each = after.filter(|pause| nodes.insert(pause.notifier));
+        each.take(BEGINNINGS).copied().collect()
+    }
+
+    /// Returns the number of PFC frames on the links that pause a class, and of the others.
+    pub fn pauses(&self) -> [usize; 2] {
+        let stop = self.pauses.iter().filter(|pause| pause.stops).count();
+        [stop, self.pauses.len() - stop]
+    }
+
+    /// Returns the type of node that made a notification.
+    fn origin(&self, round: &Loop) -> &'static str {
+        let receiver = self.topology.at_address(self.flows[round.flow].receiver);
+        match round.request.map(|request| request.kind) {
+            Some(Kind::ProxyCn) => "the proxy",
+            Some(_) => "the ingress PE",
+            None if receiver == Some(round.notifier) => "the receiver",
+            None => "a switch",
+        }
+    }
+
+    /// Returns the number of loops and their times, by kind and by type of notifier.
     pub fn reactions(&self) -> Vec<Reaction> {
-        let mut all: BTreeMap<(Kind, bool), Vec<u64>> = BTreeMap::new();
+        let mut all: BTreeMap<(Kind, &str), Vec<u64>> = BTreeMap::new();
         for round in &self.loops {
-            let by_receiver = self.flows[round.flow].receiver == round.notifier;
-            let times = all.entry((round.kind, by_receiver)).or_default();
+            let times = all.entry((round.kind, self.origin(round))).or_default();
             times.push(round.notified - round.met);
         }
-        let reaction = |((kind, by_receiver), mut times): ((Kind, bool), Vec<u64>)| {
+        let reaction = |((kind, origin), mut times): ((Kind, &str), Vec<u64>)| {
             times.sort_unstable();
             let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)];
             Reaction {
-                what: match by_receiver {
-                    true => format!("{kind} from the receiver"),
-                    false => format!("{kind} from a switch"),
-                },
+                what: format!("{kind} from {origin}"),
                 count: times.len(),
                 p50: at(50),
                 p99: at(99),
@@ -368,30 +482,65 @@ impl FlowTraffic {
         octets as f64 * 8e9 / (to - from).max(1) as f64
     }
 
-    fn loops(&self, flow: usize, values: &Flow, cables: &[Cable], speed: f64) -> Vec<Loop> {
-        let own = |address: IpAddr| cables.iter().position(|cable| cable.leads_to(address));
-        let (Some(at_sender), Some(at_receiver)) = (own(values.sender), own(values.receiver))
-        else {
+    fn loops(&self, flow: usize, values: &Flow, topology: &Topology, speed: f64) -> Vec<Loop> {
+        let ends = [values.sender, values.receiver].map(|end| topology.at_address(end));
+        let [Some(sender), Some(receiver)] = ends else {
             return Vec::new();
+        };
+        let Some(&at_sender) = topology.path(sender, receiver).first() else {
+            return Vec::new();
+        };
+        // A packet captured on a cable has already incurred the rate and the delay of the link.
+        let left = |said: u64, cable: usize| {
+            said.saturating_sub((topology.cables()[cable].delay_ns as f64 / speed) as u64)
         };
         let mut loops = Vec::new();
         for (&(kind, notifier), told) in &self.notified {
-            // The cable of the first capture is the notifier's.
-            let Some(first) = told.first() else { continue };
-            let delay = (cables[first.cable].delay_ns as f64 / speed) as u64;
-            let said: Vec<u64> = passing(told, first.cable).collect();
+            let Some(&own) = topology.path(sender, notifier).last() else {
+                continue;
+            };
+            let requests: Vec<_> = self.requests(notifier, topology).collect();
+            // The receiver's CNPs, which a provider edge takes out of its tunnel.
+            let relayed: Vec<u64> = (topology.path(notifier, receiver).first().into_iter())
+                .flat_map(|&cable| {
+                    let others = self.notified.iter();
+                    let others = others.filter(move |((as_kind, by), _)| {
+                        (*as_kind, *by != notifier) == (kind, true)
+                    });
+                    others.flat_map(move |(_, told)| passing(told, cable))
+                })
+                .filter(|_| !requests.is_empty())
+                .collect();
+            let mut answered = BTreeSet::new();
+            let all: Vec<u64> = passing(told, own).collect();
             for notified in passing(told, at_sender) {
-                let before = said.partition_point(|said| *said <= notified);
-                let Some(said) = before.checked_sub(1).and_then(|last| said.get(last)) else {
+                let Some(said) = latest(&all, notified) else {
                     continue;
                 };
-                // A packet captured on a cable has already incurred the rate and the delay of the
-                // link.
-                let met = match first.cable == at_receiver {
-                    true => self.unmarked(at_receiver, said.saturating_sub(delay)),
-                    false => self
-                        .latest(first.cable, said.saturating_sub(delay), |_| true)
-                        .map(|data| data.at),
+                let left_at = left(said, own);
+                let (request, met) = if notifier == receiver {
+                    (None, self.unmarked(own, left_at))
+                } else if requests.is_empty() {
+                    let data = self.latest(own, left_at, |_| true);
+                    (None, data.map(|data| data.at))
+                } else {
+                    let before = requests.iter().filter(|(arrived, _)| *arrived <= left_at);
+                    let Some(&(arrived, request)) = before.max_by_key(|(arrived, _)| *arrived)
+                    else {
+                        continue;
+                    };
+                    // It may answer something else: a request has one answer, and a CNP of the
+                    // receiver may have arrived since.
+                    let other = |at: &u64| (arrived..=left_at).contains(at);
+                    if relayed.iter().any(other) || !answered.insert(arrived) {
+                        continue;
+                    }
+                    let from = topology.path(sender, request.notifier).last().copied();
+                    let by = topology.path(notifier, request.notifier).last().copied();
+                    let data = from
+                        .zip(by)
+                        .and_then(|(from, by)| self.latest(from, left(request.said, by), |_| true));
+                    (Some(request), data.map(|data| data.at))
                 };
                 if let Some(met) = met {
                     loops.push(Loop {
@@ -399,13 +548,42 @@ impl FlowTraffic {
                         kind,
                         notifier,
                         met,
-                        said: *said,
+                        request,
+                        said,
                         notified,
                     });
                 }
             }
         }
         loops
+    }
+
+    /// Returns the notifications sent to a proxy node or ingress PE, each with its time of arrival.
+    fn requests<'a>(
+        &'a self,
+        node: usize,
+        topology: &'a Topology,
+    ) -> impl Iterator<Item = (u64, Request)> + 'a {
+        self.notified
+            .iter()
+            .filter(|((kind, _), _)| matches!(kind, Kind::ProxyCn | Kind::WanFcn))
+            .filter_map(move |(&(kind, notifier), told)| {
+                let path = topology.path(node, notifier);
+                let (&own, &first) = (path.first()?, path.last()?);
+                let said: Vec<u64> = passing(told, first).collect();
+                let here = told.iter().filter(move |told| told.cable == own);
+                let here = here.filter(move |told| told.to == Some(node));
+                Some(here.filter_map(move |told| {
+                    let said = latest(&said, told.at)?;
+                    let request = Request {
+                        kind,
+                        notifier,
+                        said,
+                    };
+                    Some((told.at, request))
+                }))
+            })
+            .flatten()
     }
 
     /// Returns the flow's latest packet on a cable up to that time.
@@ -428,6 +606,23 @@ impl FlowTraffic {
     }
 }
 
+/// Formats events in order of time, in milliseconds from `start`.
+fn story(mut events: Vec<(u64, String)>, start: u64) -> String {
+    events.sort_by_key(|(at, _)| *at);
+    let mut text = String::new();
+    for (at, what) in events {
+        let ms = at.saturating_sub(start) as f64 / 1e6;
+        let _ = writeln!(text, "{ms:>9.2} ms  {what}");
+    }
+    text
+}
+
+/// Returns the latest of the times, which are in order, up to `until`.
+fn latest(times: &[u64], until: u64) -> Option<u64> {
+    let before = times.partition_point(|at| *at <= until);
+    times.get(before.checked_sub(1)?).copied()
+}
+
 fn passing(notified: &[Notified], cable: usize) -> impl Iterator<Item = u64> + '_ {
     notified
         .iter()
@@ -437,12 +632,17 @@ fn passing(notified: &[Notified], cable: usize) -> impl Iterator<Item = u64> + '
 
 #[cfg(test)]
 mod tests {
+    use super::super::network::Cable;
     use super::*;
 
     const SENDER: usize = 0;
     const TRUNK: usize = 1;
     const RECEIVER: usize = 2;
-    const SWITCH: IpAddr = IpAddr::V6(std::net::Ipv6Addr::from_bits(9));
+    /// Switch near the sender.
+    const NEAR: usize = 1;
+    /// Switch near the receiver.
+    const FAR: usize = 2;
+    const HOST: usize = 3;
 
     fn flow() -> Flow {
         let truth = serde_json::json!({"flows": [{
@@ -451,10 +651,21 @@ mod tests {
         Flow::all(&truth).remove(0)
     }
 
-    fn cables() -> Vec<Cable> {
-        let ends = [vec![flow().sender], vec![], vec![flow().receiver]];
-        let cable = |ends| Cable::new("", 10, ends);
-        ends.into_iter().map(cable).collect()
+    fn topology() -> Topology {
+        let node = |(name, address): (&str, IpAddr)| (name.to_owned(), [0; 6], vec![address]);
+        let switch = |number| IpAddr::V6(std::net::Ipv6Addr::from_bits(number));
+        let nodes = [
+            ("s1", flow().sender),
+            ("leaf1", switch(8)),
+            ("leaf2", switch(9)),
+            ("r1", flow().receiver),
+        ];
+        let cable = |end| Cable {
+            name: String::new(),
+            delay_ns: 10,
+            ends: [end, end + 1],
+        };
+        Topology::new(nodes.map(node).to_vec(), (0..3).map(cable).collect())
     }
 
     fn data(at: u64, cable: usize, psn: u32, is_marked: bool) -> Data {
@@ -468,18 +679,20 @@ mod tests {
         }
     }
 
-    fn loops(
-        kind: Kind,
-        notifier: IpAddr,
-        told: &[(u64, usize)],
-        data: &[Data],
-    ) -> Vec<(u64, u64, u64)> {
-        let told = told.iter().map(|&(at, cable)| Notified { at, cable });
+    /// Kind, maker, and times with cables.
+    type Told<'a> = (Kind, usize, &'a [(u64, usize)]);
+
+    fn loops(told: &[Told<'_>], data: &[Data]) -> Vec<(u64, u64, u64)> {
+        let notified = told.iter().map(|&(kind, notifier, told)| {
+            let to = Some(NEAR).filter(|_| kind == Kind::WanFcn);
+            let told = told.iter().map(|&(at, cable)| Notified { at, cable, to });
+            ((kind, notifier), told.collect())
+        });
         let traffic = FlowTraffic {
             data: data.to_vec(),
-            notified: BTreeMap::from([((kind, notifier), told.collect())]),
+            notified: notified.collect(),
         };
-        let loops = traffic.loops(0, &flow(), &cables(), 0.1);
+        let loops = traffic.loops(0, &flow(), &topology(), 0.1);
         loops.iter().map(|l| (l.met, l.said, l.notified)).collect()
     }
 
@@ -494,22 +707,11 @@ mod tests {
             data(1_450, RECEIVER, 7, true),
         ];
         let told = [(1_500, RECEIVER), (1_600, TRUNK), (1_700, SENDER)];
-        let receiver = flow().receiver;
-        assert_eq!(
-            loops(Kind::Cnp, receiver, &told, &passed),
-            [(1_100, 1_500, 1_700)]
-        );
-        assert_eq!(
-            loops(Kind::Cnp, receiver, &told[..2], &passed),
-            [],
-            "it did not arrive"
-        );
+        let loops = |told, passed| loops(&[(Kind::Cnp, HOST, told)], passed);
+        assert_eq!(loops(&told, &passed), [(1_100, 1_500, 1_700)]);
+        assert_eq!(loops(&told[..2], &passed), [], "it did not arrive");
         let unmarked = &passed[..2];
-        assert_eq!(
-            loops(Kind::Cnp, receiver, &told, unmarked),
-            [],
-            "its cause is not known"
-        );
+        assert_eq!(loops(&told, unmarked), [], "its cause is not known");
     }
 
     #[test]
@@ -527,9 +729,38 @@ mod tests {
             (2_000, SENDER),
         ];
         assert_eq!(
-            loops(Kind::FastCnp1, SWITCH, &told, &passed),
+            loops(&[(Kind::FastCnp1, FAR, &told)], &passed),
             [(1_100, 1_300, 1_400), (1_250, 1_900, 2_000)]
         );
+    }
+
+    #[test]
+    fn the_loop_of_an_ingress_pe_begins_before_the_fcn_that_it_answers() {
+        let passed = [
+            data(1_000, SENDER, 5, false),
+            data(1_100, TRUNK, 5, false),
+            data(1_900, TRUNK, 6, false),
+        ];
+        let fcn = [(1_300, TRUNK)];
+        let cnp = [(1_500, SENDER), (2_500, SENDER)];
+        let told = [(Kind::WanFcn, FAR, &fcn[..]), (Kind::Cnp, NEAR, &cnp[..])];
+        assert_eq!(loops(&told, &passed), [(1_100, 1_500, 1_500)]);
+        // The receiver's, in the tunnel.
+        let relayed = [(1_310, TRUNK)];
+        let told = [&told[..], &[(Kind::Cnp, HOST, &relayed[..])]].concat();
+        assert_eq!(loops(&told, &passed), []);
+    }
+
+    fn wire(speed: f64) -> Wire {
+        Wire {
+            topology: topology(),
+            flows: vec![flow()],
+            traffic: Vec::new(),
+            pauses: Vec::new(),
+            loops: Vec::new(),
+            missed: Some(0),
+            speed,
+        }
     }
 
     #[test]
@@ -538,22 +769,21 @@ mod tests {
             flow: 0,
             kind,
             notifier,
+            request: None,
             met: 100,
             said: 110,
             notified: 100 + u64::from(took),
         };
         let wire = Wire {
-            flows: vec![flow()],
             traffic: vec![FlowTraffic::default()],
             loops: vec![
-                round(Kind::FastCnp1, SWITCH, 2_000),
-                round(Kind::Cnp, flow().receiver, 9_000),
-                round(Kind::FastCnp1, SWITCH, 3_000),
-                round(Kind::FastCnp1, SWITCH, 1_000),
+                round(Kind::FastCnp1, FAR, 2_000),
+                round(Kind::Cnp, HOST, 9_000),
+                round(Kind::Cnp, FAR, 4_000),
+                round(Kind::FastCnp1, FAR, 3_000),
+                round(Kind::FastCnp1, FAR, 1_000),
             ],
-            missed: Some(0),
-            translated: false,
-            speed: 0.1,
+            ..wire(0.1)
         };
         let text = table(&[("a".to_owned(), wire.reactions())], 0.1);
         let row = |what: &str| {
@@ -577,6 +807,11 @@ mod tests {
             cells("CNP from the receiver")[2..],
             ["1", "9.0 µs", "9.0 µs", "0.9 µs", "1.0"]
         );
+        // In the receiver's name, but the switch made it.
+        assert_eq!(
+            cells(" CNP from a switch")[1..3],
+            ["CNP from a switch", "1"]
+        );
     }
 
     #[test]
@@ -587,29 +822,30 @@ mod tests {
             data: early.chain([late]).collect(),
             ..FlowTraffic::default()
         };
+        let request = Request {
+            kind: Kind::WanFcn,
+            notifier: FAR,
+            said: 9_200_000,
+        };
         let wire = Wire {
-            flows: vec![flow()],
             traffic: vec![traffic],
             loops: vec![Loop {
                 flow: 0,
-                kind: Kind::FastCnp1,
-                notifier: SWITCH,
+                kind: Kind::Cnp,
+                notifier: NEAR,
+                request: Some(request),
                 met: 9_000_000,
                 said: 9_500_000,
                 notified: 10_000_000,
             }],
-            missed: Some(0),
-            translated: false,
-            speed: 1e-3,
+            ..wire(1e-3)
         };
-        let text = wire.first(|address| match address {
-            SWITCH => "leaf1".to_owned(),
-            host => host.to_string(),
-        });
+        let text = wire.first();
         for line in [
-            "     0.00 ms  load begins: fd00::1 sends to fd00::2",
-            "     9.50 ms  leaf1 sends a Fast CNP about it",
-            "    10.00 ms  fd00::1 is notified, 1000.0 µs after that packet",
+            "     0.00 ms  load begins: s1 sends to r1",
+            "     9.20 ms  leaf2 sends leaf1 a WAN FCN about it",
+            "     9.50 ms  leaf1 sends a CNP about it",
+            "    10.00 ms  s1 is notified, 1000.0 µs after that packet",
             "    20.00 ms  load: 8.0 Mbit/s in the 10 ms before, 0.8 in the 10 ms after",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
@@ -618,14 +854,24 @@ mod tests {
             loops: Vec::new(),
             ..wire
         };
-        assert!(
-            nothing
-                .first(|a| a.to_string())
-                .starts_with("no notification")
-        );
+        assert!(nothing.first().contains("no notification"));
         nothing.missed = Some(3);
-        let text = nothing.first(|a| a.to_string());
+        let text = nothing.first();
         assert!(text.contains("missed 3 packets"), "{text}");
+        nothing.pauses.push(Pause {
+            at: 2_000_000,
+            cable: TRUNK,
+            notifier: FAR,
+            stops: true,
+        });
+        nothing.pauses.push(Pause {
+            at: 3_000_000,
+            stops: false,
+            ..nothing.pauses[0]
+        });
+        let text = nothing.first();
+        assert!(text.contains("2.00 ms  leaf2 pauses leaf1 (PFC)"), "{text}");
+        assert_eq!(nothing.pauses(), [1, 1]);
     }
 
     #[test]
