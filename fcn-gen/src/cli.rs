@@ -349,6 +349,13 @@ pub struct Check {
     /// Maximum acceptable notifications per second about one flow, at the scenario's speed
     #[arg(long, value_name = "N", default_value_t = fcn_observe::rules::FLOW_RATE, value_parser = clap::value_parser!(u32).range(1..))]
     pub flow_rate: u32,
+    /// Maximum acceptable time from a data packet that meets congestion, or a mark, to the
+    /// notification about it, in the scenario's time
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = quantity::duration)]
+    pub max_latency: Duration,
+    /// Minimum acceptable share of congested or marked flows that are notified about, 0 to 1
+    #[arg(long, value_name = "X", default_value = "0.5", value_parser = quantity::share)]
+    pub min_share: f64,
     /// Run only tests whose name equals or begins with one of these, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub only: Vec<String>,

@@ -3,11 +3,13 @@
 //! here waits or reads a clock.
 
 use super::plan::{FrameContent, Plan};
+use super::traffic::Span;
 use crate::scenario::model::{NodeId, NodeKind, Simulation};
 use crate::sim::frames;
 use crate::sim::live::LiveNode;
 use crate::units::Ps;
 use fcn_observe::{DataPacket, Ecn, FlowKey};
+use fcn_tool::quantity::counted;
 use fcn_wire::header::ethernet;
 use fcn_wire::{Frame, LinkType, Profile, ip};
 use std::cmp::Reverse;
@@ -34,6 +36,17 @@ pub struct LinkFrame {
     octets: Range<usize>,
 }
 
+impl LinkFrame {
+    /// Returns the possible times of the frame.
+    #[must_use]
+    pub const fn span(&self) -> Span {
+        Span {
+            since: self.since,
+            at: self.at,
+        }
+    }
+}
+
 /// All frames on the device's links, in order.
 #[derive(Debug, Default)]
 pub struct Record {
@@ -42,6 +55,8 @@ pub struct Record {
     octets: Vec<u8>,
     /// Frames not recorded because a limit was reached.
     pub unrecorded: u64,
+    /// Frames of the device that this machine lost before it read them, as far as known.
+    pub lost_here: u64,
 }
 
 impl Record {
@@ -61,6 +76,13 @@ impl Record {
             by_device,
             octets: begin..self.octets.len(),
         });
+    }
+
+    /// Returns the reason why a missing frame of the device shows nothing.
+    #[must_use]
+    pub fn loss(&self) -> String {
+        let lost = counted(self.lost_here, "frame");
+        format!("this machine was late: it lost {lost} before it read them (a lower --speed helps)")
     }
 
     /// Returns the octets of a frame.

@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, parse};
 use super::judge::{Outcome, Verdict, untested_core};
-use super::plan::{Plan, Setup, test_network};
+use super::plan::{Limits, Plan, Setup, test_network};
 use super::receiver;
 use super::report::{self, CheckInfo, CheckRun, LinkReport, RunEnd};
 use super::roles::{judge, plan};
@@ -33,7 +33,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
     let (name, simulation, device) = network(options)?;
     let mut setup = Setup::new(&simulation, device, options.role, options.off);
-    setup.flow_rate = options.flow_rate;
+    setup.limits = Limits {
+        flow_rate: options.flow_rate,
+        latency: options.max_latency.into(),
+        share: options.min_share,
+    };
     select(&mut setup, options)?;
     let plan = plan(&setup)?;
     let info = CheckInfo {
@@ -82,7 +86,7 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
     let mut clock = Monotonic::new(Waiting::Sleep);
     let mut step = usize::MAX;
     let quiet = options.quiet;
-    let ran = run(
+    let mut ran = run(
         bench,
         &mut ports,
         &mut clock,
@@ -100,7 +104,6 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
             step = now;
         },
     );
-    let outcomes = judge(&setup, &ran.plan, &ran.record);
     let links: Vec<_> = played
         .iter()
         .zip(&ports)
@@ -112,14 +115,17 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
             lost: port.lost(),
         })
         .collect();
-    let whole = report::json(&info, &ran, &links, &outcomes)?;
+    ran.record.lost_here = links.iter().filter_map(|link| link.lost).sum();
+    let judgement = judge(&setup, &ran.plan, &ran.record);
+    let outcomes = &judgement.outcomes;
+    let whole = report::json(&info, &ran, &links, &judgement)?;
     if let Some(folder) = &options.output {
         report::write(
             folder,
             &whole,
             &info,
             (&links, &simulation),
-            (&ran.record, &outcomes),
+            (&ran.record, outcomes),
         )?;
     }
     if options.json {
@@ -127,10 +133,10 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
     } else if !options.quiet {
         print(
             console.out,
-            &report::text(&ran, &links, &outcomes, options.output.as_deref()),
+            &report::text(&ran, &links, &judgement, options.output.as_deref()),
         )?;
     }
-    conclude(&ran.end, &outcomes, options.strict)
+    conclude(&ran.end, outcomes, options.strict)
 }
 
 /// Returns the scenario's name, the network around the device, and the device's node.

@@ -2,6 +2,7 @@
 //! applies the roles' own verdicts.
 
 use super::bench::{LinkFrame, Record, parse};
+use super::notification;
 use super::plan::{Plan, Setup, mask_mutable_fields};
 use super::statements::{Statement, Test};
 use crate::device::Role;
@@ -92,6 +93,30 @@ pub struct Ledger {
     broken: BTreeMap<Test, (String, Vec<usize>, usize)>,
     judged: BTreeMap<Test, usize>,
     untestable: BTreeMap<Test, String>,
+    latencies: BTreeMap<&'static str, Vec<Ps>>,
+}
+
+/// Latency of the device's reactions to one kind of cause.
+#[derive(Clone, Copy, Debug)]
+pub struct Latency {
+    /// The two events between which it is measured.
+    pub what: &'static str,
+    /// Number of reactions.
+    pub count: usize,
+    /// Median.
+    pub p50: Ps,
+    /// 99th percentile.
+    pub p99: Ps,
+    /// Maximum.
+    pub longest: Ps,
+}
+
+/// Result of a check.
+pub struct Judgement {
+    /// The outcomes of the tests.
+    pub outcomes: Vec<Outcome>,
+    /// The latencies of the device's reactions.
+    pub latencies: Vec<Latency>,
 }
 
 impl Ledger {
@@ -103,7 +128,35 @@ impl Ledger {
             broken: BTreeMap::new(),
             judged: BTreeMap::new(),
             untestable: BTreeMap::new(),
+            latencies: BTreeMap::new(),
         }
+    }
+
+    /// Records the maximum time that the device can have taken to react.
+    pub fn record_latency(&mut self, what: &'static str, latency: Ps) {
+        self.latencies.entry(what).or_default().push(latency);
+    }
+
+    /// Returns the latencies.
+    pub fn latencies(&mut self) -> Vec<Latency> {
+        let all = self.latencies.iter_mut().filter_map(|(what, times)| {
+            times.sort_unstable();
+            let count = times.len();
+            // Nearest rank.
+            let at = |percent: usize| {
+                times
+                    .get((count * percent).div_ceil(100).max(1) - 1)
+                    .copied()
+            };
+            Some(Latency {
+                what,
+                count,
+                p50: at(50)?,
+                p99: at(99)?,
+                longest: at(100)?,
+            })
+        });
+        all.collect()
     }
 
     /// Records a violation, shown by these frames.
@@ -115,6 +168,12 @@ impl Ledger {
             }
         }
         *times += 1;
+    }
+
+    /// Returns true if a statement was found not to hold.
+    #[must_use]
+    pub fn is_broken(&self, statement: Statement) -> bool {
+        self.broken.contains_key(&Test::Statement(statement))
     }
 
     /// Records that a statement does not hold.
@@ -150,6 +209,21 @@ impl Ledger {
     pub fn record_untestable(&mut self, test: Test, why: &str) {
         let known = self.untestable.entry(test);
         known.or_insert_with(|| why.to_owned());
+    }
+
+    /// Records why a statement was not judged: the device's messages break rules of these families.
+    /// Returns false if they do not.
+    pub fn blames_format(&mut self, statement: Statement, families: &[Family]) -> bool {
+        let mut broken = self.broken.keys();
+        let rule = broken.find_map(|test| match test {
+            Test::Rule(rule) if families.contains(&rule.info().family) => Some(*rule),
+            _ => None,
+        });
+        let why = |rule: Rule| format!("the device's messages break {rule}");
+        if let Some(rule) = rule {
+            self.record_untestable_all(&[statement], &why(rule));
+        }
+        rule.is_some()
     }
 
     /// Records whether a statement holds, according to a condition.
@@ -323,6 +397,10 @@ pub fn by_rules(setup: &Setup<'_>, classified: &ClassifiedFrames<'_>, ledger: &m
         .forwarded
         .iter()
         .filter(|seen| seen.parsed.ioam_trace().is_some() && !seen.is_unchanged);
+    for own in &classified.generated {
+        notification::judge(own, ledger);
+    }
+    ledger.record_untestable_all(&notification::STATEMENTS, "the device sent no such message");
     for seen in classified.generated.iter().chain(written) {
         let mut findings = Findings::new();
         seen.parsed.check(IcrcCheck::On, &mut findings);
@@ -418,8 +496,8 @@ pub fn rates(setup: &Setup<'_>, frames: &[&DeviceFrame<'_>], tried: bool, ledger
     if tried {
         ledger.record_times(test, frames.len());
     }
-    if let Some(beyond) = over_rate(frames, setup.flow_rate) {
-        let (times, many, rate) = (beyond.len(), frames.len(), setup.flow_rate);
+    if let Some(beyond) = over_rate(frames, setup.limits.flow_rate) {
+        let (times, many, rate) = (beyond.len(), frames.len(), setup.limits.flow_rate);
         let text = duties.rate.info().text;
         let why = || format!("{text}: {times} of {many} exceeded {rate} per second");
         for frame in beyond {

@@ -18,6 +18,7 @@ mod bench;
 mod command;
 mod congestion_point;
 mod judge;
+mod notification;
 mod plan;
 mod receiver;
 mod report;
@@ -26,6 +27,7 @@ mod sender;
 pub mod statements;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod translator;
 
 pub use command::check;

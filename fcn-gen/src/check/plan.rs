@@ -27,6 +27,29 @@ const FOREVER: Ps = Ps(100_000 * Ps::SECOND.0);
 /// Maximum length of a notification in octets.
 const LONGEST: usize = fcn_wire::proxy_cn::MAX_IPV6_PACKET;
 
+/// Limits that the drafts leave to the operator. Times are the scenario's.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Maximum notifications per second that one notifier may send about one flow.
+    pub flow_rate: u32,
+    /// Maximum time from a cause to the notification about it.
+    pub latency: Ps,
+    /// Minimum share, 0 to 1, of causes that are notified about in that time.
+    pub share: f64,
+}
+
+impl Default for Limits {
+    /// The rate that [`fcn_observe`] judges by; half a millisecond, less than the time in which a
+    /// sender is to react; and half of the causes, as a device may limit all flows together.
+    fn default() -> Self {
+        Self {
+            flow_rate: fcn_observe::rules::FLOW_RATE,
+            latency: Ps::from_nanos(500_000),
+            share: 0.5,
+        }
+    }
+}
+
 /// Subject and parameters of a check.
 #[derive(Debug)]
 pub struct Setup<'s> {
@@ -38,8 +61,8 @@ pub struct Setup<'s> {
     pub role: Role,
     /// True if the device is in its default configuration, with nothing enabled.
     pub off: bool,
-    /// Maximum notifications per second that one notifier may send about one flow.
-    pub flow_rate: u32,
+    /// The limits that the operator sets.
+    pub limits: Limits,
     /// The tests to run.
     pub wanted: BTreeSet<Test>,
     /// The device's link towards each node.
@@ -81,7 +104,7 @@ impl<'s> Setup<'s> {
             device,
             role,
             off,
-            flow_rate: fcn_observe::rules::FLOW_RATE,
+            limits: Limits::default(),
             wanted: tests(&[role]).map(|(_, test)| test).collect(),
         }
     }
@@ -137,6 +160,9 @@ impl<'s> Setup<'s> {
             Test::Statement(statement) => {
                 let kind = match test.id().split_once('.') {
                     _ if statement == Statement::CnpQp => Some(Kind::Cnp),
+                    _ if statement.is_about_cnps() && self.role == Role::CongestionPoint => {
+                        Some(Kind::FastCnp1)
+                    }
                     Some(("fastcnp", _)) => Some(Kind::FastCnp1),
                     Some(("proxycn", _)) => Some(Kind::ProxyCn),
                     Some(("wanfcn", _)) => Some(Kind::WanFcn),
@@ -145,6 +171,7 @@ impl<'s> Setup<'s> {
                 // The restrictions on a receiver's default configuration apply in every scenario.
                 let is_receiver = self.role == Role::Receiver;
                 let has = kind.is_none_or(has) || is_receiver && statement.is_off();
+                let has = has && (statement != Statement::TraceOwnNode || self.writes_traces());
                 has && statement.is_off() == self.off
             }
             _ if self.off => false,
@@ -167,6 +194,14 @@ impl<'s> Setup<'s> {
                 };
                 has && (!is_border || self.has_border())
             }
+        }
+    }
+
+    /// Returns true if the device adds node data to IOAM traces, according to the scenario.
+    fn writes_traces(&self) -> bool {
+        match &self.simulation.nodes[self.device].kind {
+            NodeKind::Switch(switch) => switch.ioam_node.is_some(),
+            NodeKind::Host(_) => false,
         }
     }
 
@@ -260,6 +295,10 @@ pub struct DataSent {
     pub outer: Option<(u32, Ipv6Addr)>,
     /// The packet from its own IP header on.
     pub packet: Vec<u8>,
+    /// Its PSN: its index among the plan's data.
+    pub number: u32,
+    /// True if it is one of many packets of its flow.
+    pub is_of_many: bool,
 }
 
 /// A step of a check.

@@ -9,6 +9,7 @@ use crate::scenario::model::{Flow, Simulation};
 use crate::units::{Ps, Rate};
 use fcn_observe::{DataPacket, Ecn, FlowKey};
 use fcn_tool::failure::{Failure, Result};
+use fcn_wire::finding::Family;
 use fcn_wire::{Kind, Subject};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -140,7 +141,9 @@ pub fn judge(
     }
     if marked.is_empty() {
         ledger.record_untestable_all(&[S::CnpSent], nothing);
-    } else {
+    } else if !told.is_empty()
+        || !ledger.blames_format(S::CnpSent, &[Family::Roce, Family::Cnp, Family::FastCnp])
+    {
         let why = || "data were marked CE, but the device sent no notification".to_owned();
         ledger.holds(S::CnpSent, !told.is_empty(), why, &[]);
         let more = told.len().saturating_sub(1);
@@ -196,10 +199,11 @@ pub fn judge(
     ];
     ledger.record_untestable_all(&of_fast, if fast { others } else { plain });
 
-    let allowed = (LASTS.as_nanos() + fcn_observe::rules::TOLERANCE) * u64::from(setup.flow_rate)
+    let allowed = (LASTS.as_nanos() + fcn_observe::rules::TOLERANCE)
+        * u64::from(setup.limits.flow_rate)
         / 1_000_000_000;
-    if let Some(beyond) = over_rate(&told, setup.flow_rate) {
-        let (times, many, rate) = (beyond.len(), told.len(), setup.flow_rate);
+    if let Some(beyond) = over_rate(&told, setup.limits.flow_rate) {
+        let (times, many, rate) = (beyond.len(), told.len(), setup.limits.flow_rate);
         let why = || format!("{times} of {many} exceeded {rate} per second about one flow");
         for frame in beyond {
             ledger.fails(S::CnpInterval, why, &[frame]);

@@ -2,7 +2,7 @@
 //! packets.
 
 use super::bench::Record;
-use super::judge::{Grade, Outcome, Verdict};
+use super::judge::{Grade, Judgement, Latency, Outcome, Verdict};
 use super::plan::{Plan, Setup};
 use crate::pending::Pending;
 use crate::scenario::model::Simulation;
@@ -230,7 +230,10 @@ pub fn json(
     info: &CheckInfo<'_>,
     run: &CheckRun,
     links: &[LinkReport],
-    outcomes: &[Outcome],
+    Judgement {
+        outcomes,
+        latencies,
+    }: &Judgement,
 ) -> Result<Value> {
     let [passed, noted, failed, untested] = counts(outcomes);
     let links = to_json(&links)?;
@@ -245,6 +248,15 @@ pub fn json(
             "frames": numbers(outcome),
             "times": outcome.times,
             "judged": outcome.judged,
+        })
+    });
+    let latencies = latencies.iter().map(|latency| {
+        json!({
+            "what": latency.what,
+            "count": latency.count,
+            "p50_ns": latency.p50.as_nanos(),
+            "p99_ns": latency.p99.as_nanos(),
+            "longest_ns": latency.longest.as_nanos(),
         })
     });
     Ok(json!({
@@ -266,6 +278,7 @@ pub fn json(
         "noted": noted,
         "failed": failed,
         "not_tested": untested,
+        "latency": latencies.collect::<Vec<_>>(),
         "steps": steps_json(&run.plan),
         "tests": tests.collect::<Vec<_>>(),
     }))
@@ -291,7 +304,10 @@ fn ended(end: &RunEnd) -> &str {
 pub fn text(
     run: &CheckRun,
     links: &[LinkReport],
-    outcomes: &[Outcome],
+    Judgement {
+        outcomes,
+        latencies,
+    }: &Judgement,
     folder: Option<&Path>,
 ) -> String {
     let mut text = String::new();
@@ -338,11 +354,25 @@ pub fn text(
         }
         text.push('\n');
     }
+    text.push('\n');
+    for latency in latencies {
+        let Latency {
+            what,
+            count,
+            p50,
+            p99,
+            longest,
+        } = latency;
+        let _ = writeln!(
+            text,
+            "latency     {what}: p50 {p50}, p99 {p99}, longest {longest} ({count} of them)"
+        );
+    }
     let [passed, noted, failed, untested] = counts(outcomes);
     let seconds = run.nanoseconds as f64 / 1e9;
     let _ = writeln!(
         text,
-        "\nverdict     {}: {passed} passed, {failed} failed, {noted} noted, {untested} not tested; {}, after {seconds:.3} s",
+        "verdict     {}: {passed} passed, {failed} failed, {noted} noted, {untested} not tested; {}, after {seconds:.3} s",
         verdict(&run.end, outcomes).id(),
         ended(&run.end)
     );

@@ -14,16 +14,18 @@ use crate::sim::frames;
 use crate::sim::live::LiveNode;
 use crate::units::{Ps, Rate};
 use clap::ValueEnum;
+use fcn_node::congestion_point::Marking;
 use fcn_node::reaction_point::Control;
-use fcn_observe::DataPacket;
+use fcn_observe::{DataPacket, FlowKey};
 use fcn_wire::cnp::CnpRepr;
-use fcn_wire::compose;
+use fcn_wire::compose::{self, Part};
 use fcn_wire::emit::{self, Carrier};
 use fcn_wire::fast_cnp::FastCnpRepr;
+use fcn_wire::icrc;
 use fcn_wire::proxy_cn::ProxyCnRepr;
 use fcn_wire::wan_fcn::WanFcnRepr;
 use fcn_wire::{LinkType, Message, Opcode, Profile, Qp, Rule, ip};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::time::Duration;
@@ -72,11 +74,12 @@ type Configure = Box<dyn Fn(&mut Simulation, NodeId)>;
 type InTransit = Reverse<(Ps, u64, usize, Vec<u8>)>;
 
 /// Faults of the device, relative to ours: in its configuration, in each frame sent, in the choice
-/// between its two links, and in each frame received.
+/// between its two links, in the time of sending, and in each frame received.
 struct Broken {
     configured: Configure,
     sends: Alter,
     astray: fn(&[u8]) -> bool,
+    late: Option<(Ps, fn(&[u8]) -> bool)>,
     hears: Alter,
 }
 
@@ -90,6 +93,7 @@ fn sound() -> Broken {
         configured: Box::new(|_, _| ()),
         sends: as_it_is(),
         astray: |_| false,
+        late: None,
         hears: as_it_is(),
     }
 }
@@ -150,6 +154,9 @@ fn play<'s>(
             break;
         };
         now = next.max(now);
+        if bench.is_over(now) {
+            break;
+        }
         while cables.peek().is_some_and(|next| next.0.0 <= now) {
             let Some(Reverse((_, _, link, bytes))) = cables.pop() else {
                 break;
@@ -173,7 +180,9 @@ fn play<'s>(
             for bytes in (broken.sends)(&bytes) {
                 number += 1;
                 let link = frame.link ^ usize::from((broken.astray)(&bytes));
-                cables.push(Reverse((frame.at, number, link, bytes)));
+                let late = broken.late.filter(|(_, is_late)| is_late(&bytes));
+                let at = frame.at + late.map_or(Ps(0), |(by, _)| by);
+                cables.push(Reverse((at, number, link, bytes)));
             }
         }
     }
@@ -222,7 +231,7 @@ fn checked_late(
     for frame in &mut record.frames {
         frame.since.0 = frame.since.0.saturating_sub(late.0);
     }
-    judge(&setup, &plan, &record)
+    judge(&setup, &plan, &record).outcomes
 }
 
 fn ids(outcomes: &[Outcome], grade: Grade) -> Vec<&'static str> {
@@ -231,7 +240,8 @@ fn ids(outcomes: &[Outcome], grade: Grade) -> Vec<&'static str> {
 }
 
 fn describe(outcomes: &[Outcome]) -> String {
-    let lines = outcomes.iter().map(|outcome| {
+    let others = outcomes.iter().filter(|o| o.grade != Grade::Passed);
+    let lines = others.map(|outcome| {
         format!(
             "{:?} {} {} {:?}\n",
             outcome.grade,
@@ -481,6 +491,255 @@ fn wan_fcn(bytes: &[u8], change: impl Fn(&mut Carrier, &mut WanFcnRepr)) -> Vec<
     change(&mut carrier, &mut message);
     let packet = emit_packet(|out| emit::wan_fcn(&carrier, &message, &Profile::DEFAULT, out));
     [&bytes[..14], &packet].concat()
+}
+
+/// Octets of a node in the traces of a check.
+const TRACE_NODE: usize = 12;
+
+/// Recomputes the ICRC of a Fast CNP.
+fn repair_icrc(bytes: &mut [u8]) {
+    let udp = parse(bytes, &Profile::DEFAULT).datagram().unwrap().start;
+    let len = bytes.len();
+    let icrc = icrc::compute(&bytes[14..len - 4], udp - 14, icrc::Reading::default());
+    bytes[len - 4..].copy_from_slice(&icrc.unwrap().to_le_bytes());
+}
+
+/// Changes each Fast CNP, and recomputes its ICRC.
+fn spoils(change: impl Fn(&mut Vec<u8>) + 'static) -> Broken {
+    sends(move |bytes| {
+        let mut bytes = bytes.to_vec();
+        if is_fast_cnp(&bytes) {
+            change(&mut bytes);
+            repair_icrc(&mut bytes);
+        }
+        bytes
+    })
+}
+
+/// Offsets in a Fast CNP: IPv6 and UDP headers, BTH.
+const IPV6_AT: usize = 14;
+const UDP_AT: usize = IPV6_AT + 40 + 24;
+const BTH_AT: usize = UDP_AT + 8;
+
+/// Faults of a notification as a packet, and the tests that find them.
+fn frame_faults() -> Vec<(&'static str, Broken, &'static str)> {
+    let inserted = |kind: u8, header: &'static [u8]| {
+        spoils(move |bytes| {
+            let next = std::mem::replace(&mut bytes[IPV6_AT + 6], kind);
+            let len = u16::from_be_bytes([bytes[IPV6_AT + 4], bytes[IPV6_AT + 5]]);
+            let len = (len + header.len() as u16).to_be_bytes();
+            bytes[IPV6_AT + 4..IPV6_AT + 6].copy_from_slice(&len);
+            let at = IPV6_AT + 40;
+            bytes.splice(at..at, header.iter().copied());
+            bytes[at] = next;
+        })
+    };
+    vec![
+        (
+            "a wrong UDP checksum",
+            spoils(|bytes| bytes[UDP_AT + 6..UDP_AT + 8].copy_from_slice(&[0xBA, 0xD0])),
+            "notification.udp_checksum",
+        ),
+        (
+            "hop limit 0",
+            spoils(|bytes| bytes[IPV6_AT + 7] = 0),
+            "notification.hop_limit",
+        ),
+        (
+            "hop limit 1",
+            spoils(|bytes| bytes[IPV6_AT + 7] = 1),
+            "notification.hop_limit",
+        ),
+        (
+            "marked CE",
+            spoils(|bytes| ip::set_traffic_class(&mut bytes[IPV6_AT..], 3, 3)),
+            "notification.ecn",
+        ),
+        (
+            "P_Key 0",
+            spoils(|bytes| bytes[BTH_AT + 2..BTH_AT + 4].fill(0)),
+            "notification.p_key",
+        ),
+        (
+            "reserved bits after BECN",
+            spoils(|bytes| bytes[BTH_AT + 4] |= 1),
+            "notification.bth_reserved",
+        ),
+        (
+            "reserved bits before the PSN",
+            spoils(|bytes| bytes[BTH_AT + 8] |= 0x40),
+            "notification.bth_reserved",
+        ),
+        (
+            "to every station",
+            spoils(|bytes| bytes[..6].fill(0xFF)),
+            "notification.mac",
+        ),
+        (
+            "a Routing header",
+            inserted(43, &[0, 0, 4, 0, 0, 0, 0, 0]),
+            "notification.headers",
+        ),
+        (
+            "a Fragment header",
+            inserted(44, &[0, 0, 0, 0, 0, 0, 0, 1]),
+            "notification.headers",
+        ),
+        (
+            "another option",
+            spoils(|bytes| {
+                // In place of the padding of four octets.
+                bytes[UDP_AT - 4] = 0x1E;
+            }),
+            "notification.headers",
+        ),
+    ]
+}
+
+/// Drops, repeats or changes frames by their number.
+fn counts(change: impl Fn(usize, &[u8]) -> Vec<Vec<u8>> + 'static) -> Broken {
+    let number = Cell::new(0);
+    Broken {
+        sends: Box::new(move |bytes| {
+            number.set(number.get() + 1);
+            change(number.get(), bytes)
+        }),
+        ..sound()
+    }
+}
+
+fn flow_of(bytes: &[u8]) -> Option<FlowKey> {
+    let data = DataPacket::from_frame(&parse(bytes, &Profile::DEFAULT))?;
+    Some(data.flow())
+}
+
+fn is_data(bytes: &[u8]) -> bool {
+    flow_of(bytes).is_some()
+}
+
+#[test]
+fn device_that_spoils_data_is_detected() {
+    for case in [SWITCH, PROXY, INGRESS] {
+        let dropping = counts(|number, bytes| match is_data(bytes) && number % 5 == 0 {
+            true => vec![],
+            false => vec![bytes.to_vec()],
+        });
+        fails(case, false, "loses data", &dropping, &["forwarded.all"]);
+        let doubling = counts(|number, bytes| match is_data(bytes) && number % 9 == 0 {
+            true => vec![bytes.to_vec(), bytes.to_vec()],
+            false => vec![bytes.to_vec()],
+        });
+        fails(case, false, "repeats data", &doubling, &["forwarded.once"]);
+        let kept: RefCell<Option<(FlowKey, Vec<u8>)>> = RefCell::new(None);
+        let known = RefCell::new(BTreeSet::new());
+        let swapping = counts(move |number, bytes| {
+            let Some(flow) = flow_of(bytes) else {
+                return vec![bytes.to_vec()];
+            };
+            let mut kept = kept.borrow_mut();
+            match kept.take() {
+                Some((of, before)) if of == flow => vec![bytes.to_vec(), before],
+                None if number % 7 == 0 && !known.borrow_mut().insert(flow) => {
+                    *kept = Some((flow, bytes.to_vec()));
+                    vec![]
+                }
+                other => {
+                    *kept = other;
+                    vec![bytes.to_vec()]
+                }
+            }
+        });
+        fails(
+            case,
+            false,
+            "reorders data",
+            &swapping,
+            &["forwarded.order"],
+        );
+    }
+    let erasing = sends(|bytes| {
+        let mut bytes = bytes.to_vec();
+        if is_data(&bytes) {
+            ip::set_traffic_class(&mut bytes[14..], 0, 3);
+        }
+        bytes
+    });
+    fails(SWITCH, false, "erases ECN", &erasing, &["forwarded.ecn"]);
+}
+
+/// Delays the frames that `is_late` selects, by `by`.
+fn late(by: Ps, is_late: fn(&[u8]) -> bool) -> Broken {
+    Broken {
+        late: Some((by, is_late)),
+        ..sound()
+    }
+}
+
+#[test]
+fn congestion_point_is_judged_by_time_and_amount() {
+    for (by, test) in [(1, "congestion.latency"), (1_000, "fastcnp.sent")] {
+        let late = late(Ps::from_nanos(by * 1_000_000), is_fast_cnp);
+        fails(SWITCH, false, "late", &late, &[test]);
+    }
+    let in_time = late(Ps::from_nanos(400_000), is_fast_cnp);
+    fails(SWITCH, false, "almost late", &in_time, &[]);
+    let rare = counts(
+        |number, bytes| match is_fast_cnp(bytes) && number % 97 != 0 {
+            true => vec![],
+            false => vec![bytes.to_vec()],
+        },
+    );
+    let tests = ["congestion.share", "congestion.again"];
+    fails(SWITCH, false, "one in 97", &rare, &tests);
+    let twice = counts(|_, bytes| match is_fast_cnp(bytes) {
+        true => vec![bytes.to_vec(), bytes.to_vec()],
+        false => vec![bytes.to_vec()],
+    });
+    let tests = ["congestion.once", "fastcnp.rate.exceeded"];
+    fails(SWITCH, false, "twice", &twice, &tests);
+    let early = switched(|switch| {
+        for port in switch.ports.values_mut() {
+            port.marking = Marking {
+                kmin: 0,
+                kmax: 1,
+                pmax: 1.0,
+            };
+        }
+    });
+    fails(SWITCH, false, "early", &early, &["congestion.queue"]);
+}
+
+/// Proxy notifications are cut at the longest packet that their draft permits, however long the
+/// data are.
+#[test]
+fn long_quote_is_detected() {
+    let whole = sends(|bytes| {
+        let frame = parse(bytes, &Profile::DEFAULT);
+        let (Message::ProxyCn(message), Some(ip)) = (frame.message(), frame.ip()) else {
+            return bytes.to_vec();
+        };
+        let mut quoted = message.invoking_packet().to_vec();
+        // The data's payload repeats one octet.
+        quoted.resize(quoted.len() + 60, 0x5A);
+        let message = ProxyCnRepr::parse(&message);
+        let parts = [
+            Carrier::new(ip.source, ip.destination).ip().unwrap(),
+            Part::udp_summed(50_000, Profile::DEFAULT.proxy_cn_port),
+            Part::ProxyCn(ProxyCnRepr {
+                invoking: &quoted,
+                ..message
+            }),
+        ];
+        let packet = compose::packet(&parts, &Profile::DEFAULT).unwrap();
+        [&bytes[..14], &packet].concat()
+    });
+    fails(
+        FOR_PROXY,
+        false,
+        "quotes too much",
+        &whole,
+        &["proxycn.length.excess"],
+    );
 }
 
 fn is_fast_cnp(bytes: &[u8]) -> bool {
@@ -741,14 +1000,12 @@ fn broken_congestion_point_is_detected() {
         }),
         &["rocev2.icrc.bad"],
     );
-    // No draft requires either.
+    // No draft requires any.
     fails(
         SWITCH,
         false,
-        "DSCP and hop limit",
-        &fast(|carrier, _, _| {
-            (carrier.traffic_class, carrier.hop_limit) = (0, 1);
-        }),
+        "DSCP",
+        &fast(|carrier, _, _| carrier.traffic_class = 0),
         &[],
     );
     fails(
@@ -783,6 +1040,29 @@ fn broken_congestion_point_is_detected() {
             }
         }),
         &["fastcnp.reserved.nonzero"],
+    );
+    for (fault, broken, test) in frame_faults() {
+        fails(SWITCH, false, fault, &broken, &[test]);
+    }
+    fails(
+        TRACES,
+        false,
+        "node data of ones",
+        &sends(|bytes| {
+            let (node, mut bytes) = (TRACE_NODE, bytes.to_vec());
+            let own = parse(&bytes, &Profile::DEFAULT);
+            let trace = match own.message() {
+                Message::FastCnp(message) => message.parsed.ok().and_then(|option| option.trace()),
+                _ => None,
+            };
+            let at = trace.map(|trace| trace.bytes().as_ptr() as usize - bytes.as_ptr() as usize);
+            if let Some(at) = at {
+                bytes[at + 8 + 2 * node..at + 8 + 3 * node].fill(0xFF);
+                repair_icrc(&mut bytes);
+            }
+            bytes
+        }),
+        &["ioam.own_node"],
     );
     fails(
         BORDER,
@@ -997,7 +1277,7 @@ fn broken_receiver_is_detected() {
         false,
         "InfiniBand's opcode",
         &plain(|_, cnp| cnp.bth.opcode = Opcode(0x80)),
-        &["cnp.sent", "rocev2.opcode.infiniband_cnp"],
+        &["rocev2.opcode.infiniband_cnp"],
     );
     fails(
         RECEIVER,
@@ -1297,7 +1577,7 @@ fn each_single_packet_rule_is_detected_alone() {
                 }
                 let mut record = Record::default();
                 record.add((Ps(1), Ps(0)), 0, true, &packet.bytes);
-                for outcome in judge(&setup, &Plan::new(device), &record) {
+                for outcome in judge(&setup, &Plan::new(device), &record).outcomes {
                     let is_broken = matches!(outcome.grade, Grade::Failed | Grade::Noted);
                     if let (true, Test::Rule(rule)) = (is_broken, outcome.test) {
                         let said = packet.breaks.contains(&rule) || forced.is_some();

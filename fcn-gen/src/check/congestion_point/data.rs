@@ -156,6 +156,8 @@ impl DataBuilder<'_, '_> {
             trace,
             outer: tunnel.map(|(ingress, ..)| (label, ingress)),
             packet,
+            number,
+            is_of_many: options.same_qp,
         });
         Some(frame)
     }

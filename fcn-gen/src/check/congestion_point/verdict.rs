@@ -4,6 +4,9 @@ use super::super::bench::{Record, parse};
 use super::super::judge::{ClassifiedFrames, DeviceFrame, Ledger, data, rates};
 use super::super::plan::{DataSent, Plan, Setup, Step, kinds, mask_mutable_fields};
 use super::super::statements::{Statement, Test};
+use super::super::traffic::Traffic;
+use super::thresholds;
+use super::timing::{self, Identified};
 use super::{EACH, INCAPABLE, LEAKING, ONE, PACKETS, TRACE, TRACED, switch};
 use crate::scenario::model::NodeKind;
 use crate::units::Ps;
@@ -11,6 +14,7 @@ use fcn_node::FlowKey;
 use fcn_node::congestion_point::Ability;
 use fcn_observe::DataPacket;
 use fcn_wire::compose;
+use fcn_wire::finding::Family;
 use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::proxy_cn::FiveTuple;
 use fcn_wire::{Frame, Kind, LinkType, Message, Profile, Rule, Subject};
@@ -81,6 +85,8 @@ pub fn judge(
     }
     use Statement as S;
     let index = Index::new(&plan.sent, &setup.simulation.profile);
+    let traffic = Traffic::new(setup, record, classified, ledger);
+    let mut told = Vec::new();
     for kind in kinds {
         let (first, others): (S, &[S]) = match kind {
             Kind::ProxyCn => (
@@ -108,6 +114,8 @@ pub fn judge(
         match visible.and_then(|()| met.clone()) {
             // A notification shows that there was congestion.
             Err(why) if of_kind.is_empty() => ledger.record_untestable_all(&[first], &why),
+            // Its messages cannot be told from others, for a reason that is blamed already.
+            Ok(()) if of_kind.is_empty() && ledger.blames_format(first, &[family(kind)]) => {}
             _ => {
                 let why = || match classified.generated.len() {
                     0 => "data met congestion, but the device sent no notification".to_owned(),
@@ -133,8 +141,9 @@ pub fn judge(
                 Kind::WanFcn => wan_fcn(&index, own, ledger),
                 _ => fast_cnp(setup, &index, own, ledger),
             };
-            if about.is_some() {
+            if let Some(sent) = about {
                 identified.push(*own);
+                told.push(Identified { frame: own, sent });
             }
         }
         if kind == Kind::FastCnp1 {
@@ -161,6 +170,19 @@ pub fn judge(
         if plan.time(LEAKING).is_some() {
             ledger.record_judgeable(Test::Rule(border));
         }
+    }
+    let why = "the device added no node data to a trace";
+    ledger.record_untestable_all(&[S::TraceOwnNode], why);
+    let thresholds = thresholds(setup);
+    timing::judge(setup, (plan, record), &traffic, thresholds, &told, ledger);
+}
+
+/// Returns the family of the rules about notifications of that kind.
+const fn family(kind: Kind) -> Family {
+    match kind {
+        Kind::ProxyCn => Family::ProxyCn,
+        Kind::WanFcn => Family::WanFcn,
+        _ => Family::FastCnp,
     }
 }
 
@@ -226,7 +248,7 @@ fn beyond(setup: &Setup<'_>, plan: &Plan, step: &Step) -> bool {
         return false;
     };
     let span = last.since(*first).as_nanos() + fcn_observe::rules::TOLERANCE;
-    let allowed = u128::from(span) * u128::from(setup.flow_rate) / 1_000_000_000;
+    let allowed = u128::from(span) * u128::from(setup.limits.flow_rate) / 1_000_000_000;
     // Packets that fill the queue cause no notifications.
     let telling = (times.len() as u64).min(PACKETS);
     u128::from(telling) > allowed + 1
@@ -344,6 +366,11 @@ fn fast_cnp<'p>(
     if let (Message::FastCnp(message), Some(before)) = (frame.parsed.message(), &sent.trace)
         && let Some(trace) = message.parsed.ok().and_then(|option| option.trace())
     {
+        if let Some(own) = own_node(trace.bytes()) {
+            let why = || "each octet of it is 0xFF, as of a node that knows nothing".to_owned();
+            let is_known = own.iter().any(|octet| *octet != 0xFF);
+            ledger.holds(S::TraceOwnNode, is_known, why, shows);
+        }
         ledger.record_judgeable_all(&[S::FastCnpTraceCopied]);
         if !continues(before, trace.bytes()) {
             let why = || {
@@ -369,6 +396,15 @@ fn continues(before: &[u8], after: &[u8]) -> bool {
     before.len() == after.len()
         && namespace_and_type(before) == namespace_and_type(after)
         && before.get(header + 3 * node..) == after.get(header + 3 * node..)
+}
+
+/// Returns the data that the device wrote into a trace with room for three more nodes; `None` if it
+/// wrote nothing.
+fn own_node(trace: &[u8]) -> Option<&[u8]> {
+    let node = TRACE.node_len() * 4;
+    let header = fcn_wire::ioam::TRACE_HEADER_LEN;
+    let own = trace.get(header + 2 * node..header + 3 * node)?;
+    own.iter().any(|octet| *octet != 0).then_some(own)
 }
 
 /// Judges that the packet that caused a Fast CNP is not marked.
@@ -451,7 +487,8 @@ fn proxy_cn<'p>(
     }
     let quoted = mask_mutable_fields(message.invoking_packet());
     let is_quote = |sent: &&DataSent| mask_mutable_fields(&sent.packet).starts_with(&quoted);
-    if !index.quoted(&quoted).is_some_and(|sent| is_quote(&sent)) {
+    let cause = index.quoted(&quoted).filter(is_quote);
+    if cause.is_none() {
         let why = || "the quoted packet was not sent".to_owned();
         ledger.fails(S::ProxyCnQuote, why, shows);
     }
@@ -473,7 +510,7 @@ fn proxy_cn<'p>(
         let why = || format!("it was sent to {to}, which is not the proxy of {sender}");
         ledger.fails(S::ProxyCnToProxy, why, shows);
     }
-    sent
+    cause.or(sent)
 }
 
 /// Judges an FCN; returns the data packet that it names.
