@@ -112,7 +112,7 @@ Examples:
 const CHECK_EXAMPLES: &str = "\
 Examples:
   fcn-gen check congestion-point --dry-run                                     # the tests, and what would be sent
-  fcn-gen check congestion-point --iface eth1 --iface eth2 -o report           # report.json, junit.xml, packets.pcapng
+  fcn-gen check congestion-point --iface eth1 --iface eth2 -o report           # report.html, report.json, junit.xml, packets.pcapng
   fcn-gen check congestion-point --iface eth1 --iface eth2 --off               # in its default configuration: all must be off
   fcn-gen check receiver --iface eth1 --only cnp
   fcn-gen check sender --iface eth1 --set flows=4
@@ -377,8 +377,11 @@ pub struct Check {
     /// Destination MAC address of all packets sent [default: the scenario's]
     #[arg(long, value_name = "MAC", value_parser = quantity::mac)]
     pub peer_mac: Option<[u8; 6]>,
-    /// Also write report.json, junit.xml and packets.pcapng (all packets sent and received, with
-    /// comments where a test failed) into this folder
+    /// Name of the device for the report, such as maker, model and version
+    #[arg(long, value_name = "NAME")]
+    pub dut: Option<String>,
+    /// Also write report.html (self-contained), report.json, junit.xml and packets.pcapng (all
+    /// packets sent and received, with comments where a test failed) into this folder
     #[arg(short, long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
     /// Files that may be overwritten.

@@ -116,7 +116,8 @@ pub fn command(scenario: &Scenario, (name, sets): (&str, &[String])) -> String {
 }
 
 /// Quotes a word for a shell if necessary.
-fn quoted(word: &str) -> String {
+#[must_use]
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

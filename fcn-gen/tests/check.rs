@@ -157,6 +157,10 @@ fn congestion_point_passes_and_a_broken_one_fails() {
         serde_json::from_slice::<Value>(&read("report.json")).unwrap(),
         report
     );
+    let page = String::from_utf8(read("report.html")).unwrap();
+    let (_, block) = page.split_once("id=\"data\">").unwrap();
+    let data = block.split_once("</script>").unwrap().0;
+    assert_eq!(serde_json::from_str::<Value>(data).unwrap(), report);
     let junit = String::from_utf8(read("junit.xml")).unwrap();
     assert!(
         junit.contains("failures=\"1\"")

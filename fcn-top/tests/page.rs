@@ -4,12 +4,12 @@
 mod common;
 
 use common::{capture, captures, top};
+use fcn_examples::browser::rendered;
 use fcn_link::capture_file::{CaptureReader, CaptureWriter, Interface, Options};
 use fcn_wire::LinkType;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Names that are markup, unless escaped.
 const NAMES: [&str; 3] = [
@@ -203,39 +203,6 @@ fn names_are_not_markup() {
     assert_eq!(names[2], "<!--<script> &lt;b&gt; \u{fffd}[2J\u{fffd}");
 }
 
-/// Returns the elements of a page after a browser has run its scripts. `None` without a browser.
-fn shown(page: &Path) -> Option<String> {
-    let browsers = [
-        "chromium",
-        "chromium-headless-shell",
-        "chromium-browser",
-        "google-chrome",
-    ];
-    for browser in browsers {
-        let profile = tempfile::tempdir().unwrap();
-        let output = Command::new(browser)
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--virtual-time-budget=5000",
-            ])
-            .arg(format!("--user-data-dir={}", profile.path().display()))
-            .arg("--dump-dom")
-            .arg(page)
-            .output();
-        match output {
-            Ok(output) if output.status.success() => {
-                return Some(String::from_utf8(output.stdout).unwrap());
-            }
-            Ok(output) => panic!("{browser}: {output:?}"),
-            Err(_) => {}
-        }
-    }
-    fcn_skip::skipped!("what a browser makes of a page: needs chromium-headless-shell");
-    None
-}
-
 #[test]
 fn a_browser_renders_it_and_runs_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -251,7 +218,7 @@ fn a_browser_renders_it_and_runs_nothing_else() {
     {
         let to = folder.path().join(format!("{number}.html"));
         top(["-r", &read, "--html", &to.display().to_string()]).well();
-        let Some(page) = shown(&to) else { return };
+        let Some(page) = rendered(&to) else { return };
         assert!(page.contains("data-state=\"ready\""), "{read}: {page}");
         let body = page.rsplit_once("<main id=\"page\">").expect("the page").1;
         let body = body.split_once("</main>").expect("its end").0;
@@ -327,7 +294,7 @@ fn seen(to: &Path, data: &Value, script: &str) -> Option<Value> {
     let before = before.replace("http-equiv=\"Content-Security-Policy\"", "");
     let page = format!("{before}id=\"data\">{data}</script><script>{script}</script>{after}");
     fs::write(to, page).unwrap();
-    let page = shown(to)?;
+    let page = rendered(to)?;
     let (_, seen) = page.split_once("<output id=\"seen\">").expect(&page);
     let seen = seen.split_once("</output>").unwrap().0;
     let seen = seen.replace("&lt;", "<");

@@ -3,6 +3,7 @@
 //! that they name.
 #![forbid(unsafe_code)]
 
+pub mod browser;
 pub mod page;
 
 use std::fs;

@@ -8,6 +8,7 @@ use super::report::{self, CheckInfo, CheckRun, LinkReport, RunEnd};
 use super::roles::{judge, plan};
 use super::statements::Test;
 use crate::cli::Check;
+use crate::describe::quoted;
 use crate::device::{DATA_HEADERS, Role, Wire, interfaces, load, open, refuse_longer};
 use crate::scenario::model::{NodeId, Simulation};
 use crate::units::Ps;
@@ -16,6 +17,7 @@ use fcn_link::port::TURN;
 use fcn_tool::console::{Console, print, print_json};
 use fcn_tool::failure::{Failure, Result};
 use fcn_wire::Profile;
+use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -46,6 +48,11 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
         scenario: &name,
         off: options.off,
         speed: options.speed,
+        dut: options.dut.as_deref(),
+        date: jiff::Timestamp::now().strftime("%FT%TZ").to_string(),
+        command: command_line(std::env::args_os()),
+        settings: settings(options),
+        profile: &simulation.profile,
     };
     if options.dry_run {
         return if options.json {
@@ -137,6 +144,44 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
         )?;
     }
     conclude(&ran.end, outcomes, options.strict)
+}
+
+/// Returns the command line as a shell takes it.
+fn command_line(words: impl Iterator<Item = OsString>) -> String {
+    let words = words.enumerate().map(|(place, word)| match place {
+        0 => "fcn-gen".to_owned(),
+        _ => quoted(&word.to_string_lossy()),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the settings that decide on results, by name.
+fn settings(options: &Check) -> Vec<(&'static str, String)> {
+    let list = |values: &[String]| (!values.is_empty()).then(|| values.join(", "));
+    let mac = |mac: [u8; 6]| mac.map(|octet| format!("{octet:02x}")).join(":");
+    let all = [
+        ("Parameters", list(&options.sets)),
+        ("Speed", Some(options.speed.to_string())),
+        (
+            "At most about one flow",
+            Some(format!("{} notifications a second", options.flow_rate)),
+        ),
+        (
+            "Maximum latency",
+            Some(format!("{:?}", options.max_latency)),
+        ),
+        (
+            "Minimum share of flows notified",
+            Some(options.min_share.to_string()),
+        ),
+        ("Only", list(&options.only)),
+        ("Left out", list(&options.skip)),
+        ("Sent to", options.peer_mac.map(mac)),
+    ];
+    let given = all.into_iter();
+    given
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
 }
 
 /// Returns the scenario's name, the network around the device, and the device's node.

@@ -19,6 +19,7 @@ mod command;
 mod congestion_point;
 mod judge;
 mod notification;
+mod page;
 mod plan;
 mod receiver;
 mod report;

@@ -1,16 +1,19 @@
-//! The output of a check: the announcement before it, and the report as text, JSON, JUnit XML, and
-//! packets.
+//! The output of a check: the announcement before it, and the report as text, JSON, page, JUnit XML,
+//! and packets.
 
 use super::bench::Record;
 use super::judge::{Grade, Judgement, Latency, Outcome, Verdict};
+use super::page;
 use super::plan::{Plan, Setup};
+use super::statements::Test;
 use crate::pending::Pending;
 use crate::scenario::model::Simulation;
 use fcn_link::capture_file::{CaptureWriter, Interface, Options};
+use fcn_tool::clean::clean;
 use fcn_tool::console::to_json;
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::counted;
-use fcn_wire::LinkType;
+use fcn_wire::{LinkType, Profile};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -25,6 +28,7 @@ pub const CHECK_VERSION: u32 = 1;
 
 /// Names of the files in the output folder.
 const REPORT: &str = "report.json";
+const PAGE: &str = "report.html";
 const JUNIT: &str = "junit.xml";
 const PACKETS: &str = "packets.pcapng";
 
@@ -52,7 +56,7 @@ pub struct CheckRun {
 }
 
 /// Names of the report's files.
-pub const FILES: [&str; 3] = [REPORT, JUNIT, PACKETS];
+pub const FILES: [&str; 4] = [REPORT, PAGE, JUNIT, PACKETS];
 
 /// Description of the check.
 pub struct CheckInfo<'a> {
@@ -66,6 +70,16 @@ pub struct CheckInfo<'a> {
     pub off: bool,
     /// Speed relative to the scenario's time.
     pub speed: f64,
+    /// Name that the user gives the device.
+    pub dut: Option<&'a str>,
+    /// Date and time of the start (RFC 3339).
+    pub date: String,
+    /// Command line.
+    pub command: String,
+    /// Settings by name.
+    pub settings: Vec<(&'static str, String)>,
+    /// Code points.
+    pub profile: &'a Profile,
 }
 
 /// Statistics of a link at the end.
@@ -100,8 +114,13 @@ fn heading(info: &CheckInfo<'_>) -> String {
         scenario,
         off,
         speed,
+        dut,
+        ..
     } = info;
     let mut text = format!("device   {role}: {device} of {scenario}");
+    if let Some(dut) = dut {
+        let _ = write!(text, ", {}", clean(dut));
+    }
     if *off {
         text.push_str(", in its default configuration");
     }
@@ -236,12 +255,13 @@ pub fn json(
     }: &Judgement,
 ) -> Result<Value> {
     let [passed, noted, failed, untested] = counts(outcomes);
-    let links = to_json(&links)?;
+    let (links_played, links) = (links, to_json(&links)?);
     let tests = outcomes.iter().map(|outcome| {
         json!({
             "id": outcome.test.id(),
             "section": outcome.test.section(),
             "text": outcome.test.text(),
+            "forbidden": matches!(outcome.test, Test::Rule(_)),
             "core": outcome.test.is_core(),
             "result": outcome.grade.id(),
             "why": (!outcome.why.is_empty()).then_some(&outcome.why),
@@ -268,6 +288,14 @@ pub fn json(
         "scenario": info.scenario,
         "off": info.off,
         "speed": info.speed,
+        "made_by": concat!("fcn-gen ", env!("CARGO_PKG_VERSION")),
+        "date": info.date,
+        "command": info.command,
+        "dut": info.dut,
+        "settings": info.settings,
+        "code_points": info.profile.values().collect::<Vec<_>>(),
+        "icrc": page::icrc(&run.record, info.profile),
+        "decoded": page::decoded(&run.record, outcomes, links_played, info.profile),
         "seconds": run.nanoseconds as f64 / 1e9,
         "ended": ended(&run.end),
         "verdict": verdict(&run.end, outcomes).id(),
@@ -398,8 +426,9 @@ pub fn text(
     if let Some(folder) = folder {
         let _ = writeln!(
             text,
-            "written     {}: {REPORT}, {JUNIT}, {PACKETS}",
-            folder.display()
+            "written     {}: {}",
+            folder.display(),
+            FILES.join(", ")
         );
     }
     text
@@ -417,6 +446,11 @@ pub fn write(
     (record, outcomes): (&Record, &[Outcome]),
 ) -> Result {
     Pending::create(&folder.join(REPORT))?.finish(format!("{whole:#}\n").as_bytes())?;
+    let mut html = Vec::new();
+    page::PAGE
+        .write(whole, &mut html)
+        .map_err(|error| Failure::io("write", folder, &error))?;
+    Pending::create(&folder.join(PAGE))?.finish(&html)?;
     Pending::create(&folder.join(JUNIT))?.finish(junit(info, outcomes).as_bytes())?;
     packets(&folder.join(PACKETS), links, simulation, (record, outcomes))
         .map_err(|error| Failure::failed(error.to_string()))

@@ -62,6 +62,11 @@ macro_rules! code_points {
             /// Names of all code points.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name),)+];
 
+            /// Returns the code points by name, each with its value as [`Self::set`] takes it.
+            pub fn values(&self) -> impl Iterator<Item = (&'static str, String)> + use<> {
+                [$((stringify!($name), self.$name.text()),)+].into_iter()
+            }
+
             /// Parses `text` and assigns it to the code point `name`, or returns the reason why it
             /// cannot.
             fn assign(&mut self, name: &str, text: &str) -> Result<(), String> {
@@ -286,17 +291,28 @@ fn refuse(name: &'static str, value: &dyn fmt::Display, why: &str) -> Result<(),
 trait CodePoint: Sized {
     /// Parses `text`; the error describes what was expected.
     fn parse(text: &str) -> Result<Self, &'static str>;
+
+    /// Returns the text that [`Self::parse`] takes.
+    fn text(&self) -> String;
 }
 
 impl CodePoint for u8 {
     fn parse(text: &str) -> Result<Self, &'static str> {
         number(text).ok_or("a number from 0 to 255")
     }
+
+    fn text(&self) -> String {
+        format!("{self:#04x}")
+    }
 }
 
 impl CodePoint for u16 {
     fn parse(text: &str) -> Result<Self, &'static str> {
         number(text).ok_or("a number from 0 to 65535")
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
     }
 }
 
@@ -305,17 +321,31 @@ impl CodePoint for DscpSet {
         text.parse()
             .map_err(|()| "DSCPs from 0 to 63, separated by commas")
     }
+
+    fn text(&self) -> String {
+        let dscps = (0..64).filter(|dscp| self.contains(*dscp));
+        let dscps: Vec<String> = dscps.map(|dscp: u8| dscp.to_string()).collect();
+        dscps.join(",")
+    }
 }
 
 impl CodePoint for Reading {
     fn parse(text: &str) -> Result<Self, &'static str> {
         Self::from_name(text).ok_or("one of A, A2, B, C")
     }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
 }
 
 impl CodePoint for bool {
     fn parse(text: &str) -> Result<Self, &'static str> {
         text.parse().map_err(|_| "true or false")
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
     }
 }
 
@@ -351,6 +381,18 @@ impl ProfileError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_can_be_set_again() {
+        let mut profile = Profile::DEFAULT;
+        profile.set("trimmed_dscp=5,46").unwrap();
+        let mut again = Profile::DEFAULT;
+        for (name, value) in profile.values() {
+            again.set(&format!("{name}={value}")).unwrap();
+        }
+        assert_eq!(again, profile);
+        assert_eq!(profile.values().count(), Profile::NAMES.len());
+    }
 
     #[test]
     fn defaults_are_valid_and_equal_an_empty_profile() {
