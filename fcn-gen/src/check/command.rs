@@ -336,12 +336,17 @@ fn run_once<C: Clock>(
         any += count;
     }
     bench.on_timer(at(clock.now()));
-    let mut sent = false;
-    for (link, bytes) in bench.take_outgoing() {
-        sent |= wire.send(link, &bytes, &[])?;
+    let outgoing: Vec<_> = bench.take_outgoing().collect();
+    for (link, bytes) in &outgoing {
+        let since = at(clock.now());
+        // A frame that the link refuses shows nothing about the device.
+        if wire.send(*link, bytes, &[])? {
+            bench.on_sent(since, *link, bytes);
+        }
     }
-    if sent {
+    if !outgoing.is_empty() {
         wire.flush()?;
+        bench.on_flushed(at(clock.now()));
     }
     if let Some(why) = bench.failure() {
         return Err(why);

@@ -13,7 +13,7 @@ use fcn_wire::finding::Family;
 use fcn_wire::header::ethernet;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Findings, Frame, IcrcCheck, Kind, Message, Notification, Opcode, Rule};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 fcn_wire::identified! {
@@ -316,14 +316,20 @@ pub fn classify<'a>(setup: &'a Setup<'_>, record: &'a Record) -> ClassifiedFrame
     let is_host = matches!(setup.role, Role::Sender | Role::Receiver);
     let behind = |bytes: &[u8]| mask_mutable_fields(bytes.get(ethernet::LEN..).unwrap_or_default());
     let sent = record.iter().filter(|(_, passed, _)| !passed.by_device);
-    let sent: HashSet<Vec<u8>> = match is_host {
-        true => HashSet::new(),
-        false => sent.map(|(.., bytes)| behind(bytes)).collect(),
-    };
+    // A frame that comes back to the device is still its own.
+    let mut first_sent: HashMap<Vec<u8>, Ps> = HashMap::new();
+    if !is_host {
+        for (_, passed, bytes) in sent {
+            first_sent.entry(behind(bytes)).or_insert(passed.since);
+        }
+    }
     let (mut generated, mut forwarded) = (Vec::new(), Vec::new());
     for (index, captured, bytes) in record.iter().filter(|(_, captured, _)| captured.by_device) {
         let parsed = parse(bytes, profile);
-        let is_unchanged = sent.contains(&behind(bytes));
+        let is_unchanged = !is_host && {
+            let sent = first_sent.get(&behind(bytes));
+            sent.is_some_and(|sent| *sent <= captured.at)
+        };
         let is_passed_on = !is_host && {
             let is_transit = match parsed.message() {
                 Message::RdmaCm(..) => true,

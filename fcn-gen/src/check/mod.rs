@@ -17,7 +17,9 @@
 mod bench;
 mod command;
 mod congestion_point;
+mod flows;
 mod judge;
+mod neighbour;
 mod notification;
 mod page;
 mod plan;

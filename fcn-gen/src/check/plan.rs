@@ -1,5 +1,6 @@
 //! The plan of a check: the frames to send, step by step, and the tests that each step serves.
 
+use super::flows::LearntFlow;
 use super::statements::{Statement, Test, tests};
 use crate::device::{Enabled, Role};
 use crate::scenario::model::{Flow, NodeId, NodeKind, Simulation};
@@ -9,9 +10,8 @@ use crate::units::{Ps, Rate};
 use fcn_node::reaction_point::Control;
 use fcn_observe::FlowKey;
 use fcn_wire::compose::{self, Part};
-use fcn_wire::emit::Carrier;
 use fcn_wire::finding::Family;
-use fcn_wire::{Kind, Rule, emit, ip};
+use fcn_wire::{Kind, Rule, ip};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
@@ -259,6 +259,13 @@ impl<'s> Setup<'s> {
 pub enum FrameContent {
     /// These octets.
     Octets(Vec<u8>),
+    /// Built when the device has sent data of several flows, from the one with this index.
+    Learnt {
+        /// Index of the flow, in the order of their first packets.
+        flow: usize,
+        /// Builds the frame.
+        make: Box<dyn Fn(&LearntFlow) -> Option<Vec<u8>>>,
+    },
     /// Built when the outer flow label that the device assigns to a flow is known.
     Labelled {
         /// The flow.
@@ -326,8 +333,12 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// The data packets among the frames.
     pub sent: Vec<DataSent>,
-    /// Period in which data of played nodes are marked CE on their way to the device.
-    pub marks: Option<Range<Ps>>,
+    /// Periods in which data of played nodes are marked CE on their way to the device.
+    pub marks: Vec<Range<Ps>>,
+    /// True if frames depend on the device's flows.
+    pub learns_flows: bool,
+    /// The device's flows.
+    pub flows: Vec<LearntFlow>,
     /// True if frames depend on the device's flow labels.
     pub learns_labels: bool,
     /// True if the plan begins with the device's first packet, because there is no sender to notify
@@ -352,7 +363,9 @@ impl Plan {
             frames: Vec::new(),
             steps: Vec::new(),
             sent: Vec::new(),
-            marks: None,
+            marks: Vec::new(),
+            learns_flows: false,
+            flows: Vec::new(),
             learns_labels: false,
             waits: false,
             punctual: None,
@@ -380,7 +393,7 @@ impl Plan {
     pub fn longest(&self) -> usize {
         let lengths = self.frames.iter().map(|planned| match &planned.content {
             FrameContent::Octets(bytes) => bytes.len(),
-            FrameContent::Labelled { .. } => 0,
+            FrameContent::Labelled { .. } | FrameContent::Learnt { .. } => 0,
         });
         lengths.max().unwrap_or(0)
     }
@@ -466,14 +479,6 @@ pub fn emit_packet(write: impl FnOnce(&mut [u8]) -> fcn_wire::Result<usize>) -> 
     let len = write(&mut out).unwrap_or_default();
     out.truncate(len);
     out
-}
-
-/// Builds a plain CNP about the sender's QP of `flow`, from its receiver.
-#[must_use]
-pub fn cnp(simulation: &Simulation, flow: &Flow) -> Vec<u8> {
-    let carrier = Carrier::new(flow.destination, flow.source);
-    let cnp = fcn_wire::cnp::CnpRepr::new(flow.sender_qp);
-    emit_packet(|out| emit::cnp(&carrier, &cnp, &simulation.profile, out))
 }
 
 /// Returns the kinds of notification that the device sends because of congestion, according to the

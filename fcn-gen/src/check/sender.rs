@@ -1,9 +1,10 @@
 //! Check of a sender: it writes to the scenario's receivers and gets valid and invalid
 //! notifications, while its rates are measured.
 
+use super::flows::LearntFlow;
 use super::judge::{ClassifiedFrames, Ledger, data};
 use super::plan::{
-    FrameContent, PUNCTUAL, Plan, Planned, Setup, UNTRUSTED_SOURCE, cnp, emit_packet, framed,
+    FrameContent, PUNCTUAL, Plan, Planned, Setup, UNTRUSTED_SOURCE, emit_packet, framed,
 };
 use super::statements::Statement;
 use crate::ioam::IoamTrace;
@@ -11,6 +12,7 @@ use crate::scenario::model::Flow;
 use crate::units::Ps;
 use fcn_observe::FlowKey;
 use fcn_tool::failure::{Failure, Result};
+use fcn_wire::Profile;
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::emit::{self, Carrier};
 use fcn_wire::fast_cnp::FastCnpRepr;
@@ -160,6 +162,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     }
     plan.peers = receivers;
     plan.waits = true;
+    plan.learns_flows = true;
     plan.punctual = Some(PUNCTUAL);
     let start = flows
         .iter()
@@ -175,34 +178,54 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     for step in steps(setup) {
         let wanted = [step.obeyed, step.ignored, step.others];
         let wanted: Vec<Statement> = wanted.into_iter().flatten().collect();
-        let Some(flow) = flows.get(step.flow).filter(|_| setup.wants(&wanted)) else {
+        if step.flow >= flows.len() || !setup.wants(&wanted) {
             continue;
+        }
+        let (index, message) = (step.flow, step.message);
+        let make = |_| {
+            let profile = setup.simulation.profile.clone();
+            let device = setup.device;
+            FrameContent::Learnt {
+                flow: index,
+                make: Box::new(move |flow| {
+                    let packet = notification(&profile, flow, message)?;
+                    Some(framed((device, device), &packet))
+                }),
+            }
         };
-        let packet = notification(setup, flow, step.message);
-        let nodes = (flow.to, setup.device);
         let frames = (0..LASTS.0 / GAP.0).map(|n| Planned {
             at: plan.end + Ps(GAP.0 * n),
             link: 0,
-            content: FrameContent::Octets(framed(nodes, &packet)),
+            content: make(n),
         });
         let frames: Vec<_> = frames.collect();
-        let what = format!("{} {} about {}", frames.len(), step.what, flow.name);
+        let number = step.flow + 1;
+        let what = format!("{} {} about flow {number}", frames.len(), step.what);
         plan.step(step.id, what, LASTS, frames);
     }
     Ok(plan)
 }
 
-fn notification(setup: &Setup<'_>, flow: &Flow, message: Message) -> Vec<u8> {
-    let profile = &setup.simulation.profile;
+/// Builds a message about a flow; none if the QP that it has to name is unknown.
+fn notification(profile: &Profile, flow: &LearntFlow, message: Message) -> Option<Vec<u8>> {
+    let FlowKey {
+        sender,
+        receiver,
+        receiver_qp,
+    } = flow.key;
     let Message::Fast {
         from,
         original,
         traced,
     } = message
     else {
-        return cnp(setup.simulation, flow);
+        let (carrier, cnp) = (
+            Carrier::new(receiver, sender),
+            CnpRepr::new(flow.sender_qp?),
+        );
+        return Some(emit_packet(|out| emit::cnp(&carrier, &cnp, profile, out)));
     };
-    let original_destination = match (original, flow.destination) {
+    let original_destination = match (original, receiver) {
         (Some(other), _) => other,
         (None, IpAddr::V6(own)) => own,
         (None, IpAddr::V4(_)) => ELSEWHERE,
@@ -230,16 +253,11 @@ fn notification(setup: &Setup<'_>, flow: &Flow, message: Message) -> Vec<u8> {
             original_destination,
         },
     };
-    let carrier = Carrier::new(from.into(), flow.source);
-    emit_packet(|out| {
-        emit::fast_cnp(
-            &carrier,
-            &option,
-            &CnpRepr::new(flow.receiver_qp),
-            profile,
-            out,
-        )
-    })
+    let carrier = Carrier::new(from.into(), sender);
+    let cnp = CnpRepr::new(receiver_qp);
+    Some(emit_packet(|out| {
+        emit::fast_cnp(&carrier, &option, &cnp, profile, out)
+    }))
 }
 
 /// A flow's data in two windows.
@@ -300,22 +318,28 @@ pub fn judge(
     classified: &ClassifiedFrames<'_>,
     ledger: &mut Ledger,
 ) {
-    let flows = flows(setup);
+    let flows = &plan.flows;
     let mut slowed = BTreeSet::new();
     for step in steps(setup) {
         let all = [step.obeyed, step.ignored, step.others];
         let all: Vec<Statement> = all.into_iter().flatten().collect();
         let Some(flow) = flows.get(step.flow) else {
-            ledger.record_untestable_all(
-                &all,
-                "the test needs another flow: give the sender three (--set flows=3)",
-            );
+            let why = match flows.is_empty() {
+                true => "the device sent no data",
+                false => "the test needs another flow: give the sender three (--set flows=3)",
+            };
+            ledger.record_untestable_all(&all, why);
             continue;
         };
+        if matches!(step.message, Message::Cnp) && flow.sender_qp.is_none() {
+            let why = "the QP at the sender is unknown, as it set up no connection by RDMA CM";
+            ledger.record_untestable_all(&all, why);
+            continue;
+        }
         let Some(time) = plan.time(step.id) else {
             continue;
         };
-        let seen = change(classified, flow.key(), &time);
+        let seen = change(classified, flow.key, &time);
         if seen.packets_before < FEWEST {
             ledger.record_untestable_all(
                 &all,
@@ -331,7 +355,7 @@ pub fn judge(
             ledger.holds(
                 statement,
                 reacted,
-                || format!("{}: {}", flow.name, seen.text()),
+                || format!("{flow}: {}", seen.text()),
                 &seen.frames,
             );
         }
@@ -339,7 +363,7 @@ pub fn judge(
             ledger.holds(
                 statement,
                 !reacted,
-                || format!("{}: {}", flow.name, seen.text()),
+                || format!("{flow}: {}", seen.text()),
                 &seen.frames,
             );
         }
@@ -351,7 +375,7 @@ pub fn judge(
             .enumerate()
             .filter(|(index, _)| !slowed.contains(index));
         let rest: Vec<_> = rest
-            .map(|(_, flow)| (flow, change(classified, flow.key(), &time)))
+            .map(|(_, flow)| (flow, change(classified, flow.key, &time)))
             .collect();
         let rest: Vec<_> = rest
             .into_iter()
@@ -367,7 +391,7 @@ pub fn judge(
             ledger.holds(
                 statement,
                 !seen.is_lower(),
-                || format!("{}: {}", flow.name, seen.text()),
+                || format!("{flow}: {}", seen.text()),
                 &seen.frames,
             );
         }

@@ -189,6 +189,12 @@ statements! {
         "No CNP is sent if no data are marked CE";
     CnpInterval = "cnp.limited", None, "DCQCN (SIGCOMM 2015) section 3.1", Says, At(&[Receiver]),
         "At most one CNP about a flow is sent in each interval";
+    CnpLatency = "cnp.latency", None, "limit chosen by us (--max-latency)", Chosen, At(&[Receiver]),
+        "A notification follows a mark on its flow soon: it is not late, and they end with the marks";
+    CnpShare = "cnp.share", None, "limits chosen by us (--max-latency, --min-share)", Chosen, At(&[Receiver]),
+        "Enough of the bursts of marks are answered in time";
+    CnpEachFlow = "cnp.each_flow", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Receiver]),
+        "Each flow with marked data is notified about";
     CnpObeyed = "cnp.obeyed", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Sender]),
         "A sender slows down the QP that a CNP names";
     CnpOthersLeft = "cnp.obeyed.that_qp_alone", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Sender]),

@@ -166,6 +166,7 @@ fn play<'s>(
         bench.on_timer(now);
         let outgoing: Vec<_> = bench.take_outgoing().collect();
         for (link, bytes) in outgoing {
+            bench.on_sent(now, link, &bytes);
             for bytes in (broken.hears)(&bytes) {
                 live.on_frame(now, link, &bytes);
             }
@@ -709,6 +710,58 @@ fn congestion_point_is_judged_by_time_and_amount() {
     fails(SWITCH, false, "early", &early, &["congestion.queue"]);
 }
 
+fn is_cnp(bytes: &[u8]) -> bool {
+    matches!(parse(bytes, &Profile::DEFAULT).message(), Message::Cnp(_))
+}
+
+#[test]
+fn receiver_is_judged_by_time_and_amount() {
+    let late = late(Ps::from_nanos(1_000_000), is_cnp);
+    fails(RECEIVER, false, "late", &late, &["cnp.latency"]);
+    let rare = counts(|number, bytes| match is_cnp(bytes) && number % 97 != 0 {
+        true => vec![],
+        false => vec![bytes.to_vec()],
+    });
+    fails(RECEIVER, false, "one in 97", &rare, &["cnp.share"]);
+    let (simulation, device) = network(&RECEIVER);
+    let first = simulation.flows.iter().find(|flow| flow.to == device);
+    let first = first.unwrap().sender_qp;
+    let deaf = counts(
+        move |_, bytes| match parse(bytes, &Profile::DEFAULT).message() {
+            Message::Cnp(cnp) if cnp.bth().dest_qp() == first => vec![],
+            _ => vec![bytes.to_vec()],
+        },
+    );
+    fails(RECEIVER, false, "one flow alone", &deaf, &["cnp.each_flow"]);
+}
+
+/// A device with QPs, communication IDs and PSNs of its own, not the scenario's.
+fn with_own_numbers(simulation: &mut Simulation, device: NodeId) {
+    for flow in &mut simulation.flows {
+        let qp = match flow.from == device {
+            true => &mut flow.sender_qp,
+            false => &mut flow.receiver_qp,
+        };
+        *qp = Qp::truncate(qp.get() ^ 0x55_5500);
+        if flow.from == device {
+            flow.first_psn ^= 0x7777;
+        }
+    }
+}
+
+#[test]
+fn device_with_own_numbers_passes() {
+    for case in [SENDER, RECEIVER, FAST_RECEIVER] {
+        let own = Broken {
+            configured: Box::new(with_own_numbers),
+            ..sound()
+        };
+        let outcomes = checked(&case, false, &own);
+        let others = outcomes.iter().filter(|o| o.grade != Grade::Passed);
+        assert_eq!(others.count(), 0, "{}", describe(&outcomes));
+    }
+}
+
 /// Proxy notifications are cut at the longest packet that their draft permits, however long the
 /// data are.
 #[test]
@@ -1164,6 +1217,9 @@ fn broken_congestion_point_is_detected_by_proxy_and_wan() {
         &["proxycn.off_by_default"],
     );
 
+    let (simulation, _) = network(&IN_WAN);
+    let edges = simulation.nodes.iter().find(|node| node.name == "pe2");
+    let edge = edges.unwrap().ipv6;
     let wan =
         |change: fn(&mut Carrier, &mut WanFcnRepr)| sends(move |bytes| wan_fcn(bytes, change));
     fails(
@@ -1192,6 +1248,13 @@ fn broken_congestion_point_is_detected_by_proxy_and_wan() {
         false,
         "to somebody else",
         &wan(|carrier, _| carrier.destination = UNTRUSTED_SOURCE.into()),
+        &["wanfcn.destination.ingress"],
+    );
+    fails(
+        IN_WAN,
+        false,
+        "to another edge",
+        &sends(move |bytes| wan_fcn(bytes, |carrier, _| carrier.destination = edge.into())),
         &["wanfcn.destination.ingress"],
     );
     fails(
