@@ -67,7 +67,7 @@ pub enum Command {
     /// Check a device against the drafts, rule by rule, as its link peer: a switch, host, proxy or
     /// provider edge
     #[command(after_long_help = CHECK_EXAMPLES)]
-    Check(Box<Check>),
+    Check(Box<CheckCommand>),
 }
 
 const LIST_EXAMPLES: &str = "\
@@ -114,6 +114,8 @@ Examples:
   fcn-gen check congestion-point --dry-run                                     # the tests, and what would be sent
   fcn-gen check congestion-point --iface eth1 --iface eth2 -o report           # report.html, report.json, junit.xml, packets.pcapng
   fcn-gen check congestion-point --iface eth1 --iface eth2 --off               # in its default configuration: all must be off
+  fcn-gen check congestion-point --plan-template > switch.toml                 # a test plan, to fill in
+  fcn-gen check --plan switch.toml                                             # the same run each time
   fcn-gen check receiver --iface eth1 --only cnp
   fcn-gen check sender --iface eth1 --set flows=4
   fcn-gen check proxy --iface up=spine1 --iface a=s1 --iface b=s2 --set mtu=1024 --speed 0.01
@@ -319,15 +321,33 @@ pub struct Emulate {
     pub quiet: bool,
 }
 
+/// Options of `check` that come from a plan, too.
+#[derive(Debug, Args)]
+pub struct CheckCommand {
+    /// The role of the device
+    #[arg(value_enum, required_unless_present_any = ["plan", "plan_template"])]
+    pub role: Option<Role>,
+    /// A test plan (TOML) with ports, role, addresses, code points and limits; options given here
+    /// override it
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// Print a plan with comments to fill in
+    #[arg(long, conflicts_with_all = ["plan", "iface", "dry_run", "output"])]
+    pub plan_template: bool,
+    /// All others.
+    #[command(flatten)]
+    pub options: Check,
+}
+
 /// Options of `check`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// The role of the device
-    #[arg(value_enum)]
+    /// The role of the device.
+    #[arg(skip = Role::CongestionPoint)]
     pub role: Role,
     /// The interface connected to a link of the device, in the order of its links in the scenario,
     /// or to its link to the named neighbour, which is played; give one for each link
-    #[arg(long, value_name = "IF[=NODE]", required_unless_present = "dry_run")]
+    #[arg(long, value_name = "IF[=NODE]", required_unless_present_any = ["dry_run", "plan", "plan_template"])]
     pub iface: Vec<String>,
     /// The scenario that contains the device as a node: a built-in one, or a file [default: as for
     /// emulate; proxy and wan-fcn for those roles]

@@ -10,7 +10,7 @@ use crate::pending::Pending;
 use crate::plot;
 use crate::scenario::{self, Source, builtin};
 use crate::write::{self, Output, Request};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use fcn_tool::console::{Console, print, print_json, usage};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::progress::Progress;
@@ -18,6 +18,14 @@ use std::ffi::OsString;
 
 /// Executes the command in `args`.
 pub(crate) fn run_command(args: Vec<OsString>, console: &mut Console<'_>) -> Result {
+    let matches = match Cli::command().try_get_matches_from(&args) {
+        Ok(matches) => matches,
+        Err(error) => return usage(&error, console),
+    };
+    let args = match check::planned(&matches, &args)? {
+        Some(whole) => whole,
+        None => args,
+    };
     match Cli::try_parse_from(args) {
         Ok(cli) => dispatch(cli.command, console),
         Err(error) => usage(&error, console),
@@ -32,7 +40,7 @@ fn dispatch(command: Command, console: &mut Console<'_>) -> Result {
         Command::Run(options) => live::run(*options, console),
         Command::Compare(options) => compare(options, console),
         Command::Emulate(options) => emulate::emulate(&options, console),
-        Command::Check(options) => check::check(&options, console),
+        Command::Check(command) => check::command(*command, console),
     }
 }
 

@@ -163,7 +163,9 @@ impl Shell {
 /// True if a command names an interface, and so needs a separate network namespace.
 #[must_use]
 pub fn on_links(example: &str) -> bool {
-    [" --iface ", " -i "].iter().any(|o| example.contains(o))
+    [" --iface ", " -i ", " --plan "]
+        .iter()
+        .any(|o| example.contains(o))
 }
 
 fn ended_well(example: &str, code: Option<i32>) -> bool {

@@ -7,7 +7,8 @@ use super::receiver;
 use super::report::{self, CheckInfo, CheckRun, LinkReport, RunEnd};
 use super::roles::{judge, plan};
 use super::statements::Test;
-use crate::cli::Check;
+use super::test_plan;
+use crate::cli::{Check, CheckCommand};
 use crate::describe::quoted;
 use crate::device::{DATA_HEADERS, Role, Wire, interfaces, load, open, refuse_longer};
 use crate::scenario::model::{NodeId, Simulation};
@@ -27,12 +28,31 @@ const LONGEST_WAIT: Duration = Duration::from_millis(50);
 /// Time limit for the first packet of a device that begins by itself.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs `check` with these options.
+/// Runs `check`, or prints a plan for it.
+///
+/// # Errors
+/// Those of [`check`].
+pub fn command(command: CheckCommand, console: &mut Console<'_>) -> Result {
+    if command.plan_template {
+        return print(console.out, &test_plan::template(command.role));
+    }
+    let Some(role) = command.role else {
+        return Err(Failure::usage("no role").and("add role to the plan, or name it"));
+    };
+    let plan = command.plan.map(|plan| plan.display().to_string());
+    let options = Check {
+        role,
+        ..command.options
+    };
+    check(&options, plan, console)
+}
+
+/// Runs `check` with these options, which came from `plan` if there is one.
 ///
 /// # Errors
 /// The scenario is invalid, a link cannot be opened or fails, a test fails, the result is
 /// inconclusive, or the check was interrupted.
-pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
+fn check(options: &Check, plan_file: Option<String>, console: &mut Console<'_>) -> Result {
     let (name, simulation, device) = network(options)?;
     let mut setup = Setup::new(&simulation, device, options.role, options.off);
     setup.limits = Limits {
@@ -51,7 +71,7 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
         dut: options.dut.as_deref(),
         date: jiff::Timestamp::now().strftime("%FT%TZ").to_string(),
         command: command_line(std::env::args_os()),
-        settings: settings(options),
+        settings: settings(options, plan_file),
         profile: &simulation.profile,
     };
     if options.dry_run {
@@ -156,10 +176,11 @@ fn command_line(words: impl Iterator<Item = OsString>) -> String {
 }
 
 /// Returns the settings that decide on results, by name.
-fn settings(options: &Check) -> Vec<(&'static str, String)> {
+fn settings(options: &Check, plan: Option<String>) -> Vec<(&'static str, String)> {
     let list = |values: &[String]| (!values.is_empty()).then(|| values.join(", "));
     let mac = |mac: [u8; 6]| mac.map(|octet| format!("{octet:02x}")).join(":");
     let all = [
+        ("Plan", plan),
         ("Parameters", list(&options.sets)),
         ("Speed", Some(options.speed.to_string())),
         (
@@ -186,16 +207,21 @@ fn settings(options: &Check) -> Vec<(&'static str, String)> {
 
 /// Returns the scenario's name, the network around the device, and the device's node.
 fn network(options: &Check) -> Result<(String, Simulation, NodeId)> {
-    let usual = match options.role {
-        Role::Proxy => Some("proxy"),
-        Role::IngressPe => Some("wan-fcn"),
-        _ => None,
-    };
+    let usual = usual_config(options.role);
     let config = options.config.as_deref().or(usual);
     let (scenario, simulation) = load(config, &options.sets)?;
     let device = options.role.node(&simulation, options.node.as_deref())?;
     let simulation = prepared(&simulation, device, options.role, options.flow_rate);
     Ok((scenario.name, simulation, device))
+}
+
+/// Returns the scenario of a role that does not fit the default one.
+pub fn usual_config(role: Role) -> Option<&'static str> {
+    match role {
+        Role::Proxy => Some("proxy"),
+        Role::IngressPe => Some("wan-fcn"),
+        _ => None,
+    }
 }
 
 /// Returns the network as it is played around the device.

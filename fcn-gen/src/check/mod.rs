@@ -28,10 +28,12 @@ mod report;
 mod roles;
 mod sender;
 pub mod statements;
+mod test_plan;
 #[cfg(test)]
 mod tests;
 mod traffic;
 mod translator;
 
-pub use command::check;
+pub use command::command;
 pub use report::{CHECK_SCHEMA, CHECK_VERSION};
+pub use test_plan::planned;

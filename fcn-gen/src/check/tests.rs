@@ -53,10 +53,6 @@ fn network(case: &Case) -> (Simulation, NodeId) {
             name: "link.toml".to_owned(),
             text: include_str!("../device/link.toml").to_owned(),
         },
-        "border" => Source::Text {
-            name: "border.toml".to_owned(),
-            text: include_str!("border.toml").to_owned(),
-        },
         name => Source::Builtin(name.to_owned()),
     };
     let Play::Simulation(simulation) = load(&source, &sets).unwrap().play else {

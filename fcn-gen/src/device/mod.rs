@@ -33,19 +33,24 @@ pub struct Played {
     pub peer: String,
 }
 
-/// Loads the scenario of that name or file, or the default one.
-///
-/// # Errors
-/// The scenario is invalid, or has no nodes.
-pub fn load(config: Option<&str>, sets: &[String]) -> Result<(Scenario, Simulation)> {
-    let source = match config {
+/// Returns the source of the scenario of that name or file, or of the default one.
+pub fn source(config: Option<&str>) -> Source {
+    match config {
         Some(name) => Source::named(name),
         None => Source::Text {
             name: "link.toml".to_owned(),
             text: LINK.to_owned(),
         },
-    };
-    let scenario = scenario::load(&source, sets).map_err(|error| Failure::bad_scenario(&error))?;
+    }
+}
+
+/// Loads the scenario of that name or file, or the default one.
+///
+/// # Errors
+/// The scenario is invalid, or has no nodes.
+pub fn load(config: Option<&str>, sets: &[String]) -> Result<(Scenario, Simulation)> {
+    let scenario =
+        scenario::load(&source(config), sets).map_err(|error| Failure::bad_scenario(&error))?;
     match &scenario.play {
         Play::Simulation(simulation) => {
             let simulation = (**simulation).clone();

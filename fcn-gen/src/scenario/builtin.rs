@@ -21,6 +21,7 @@ embedded!(
     "victim-flow",
     "all-to-all",
     "attack",
+    "border",
     "formats",
     "malformed",
     "stress-cnp",

@@ -35,7 +35,7 @@ pub enum Position {
 
 impl Position {
     /// Returns the position after `at` octets of `text`.
-    pub(super) fn behind(text: &str, at: usize) -> Self {
+    pub(crate) fn behind(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let last = before.rsplit('\n').next().unwrap_or_default();
         Self::Text {
@@ -70,7 +70,7 @@ impl From<Error> for Failure {
 
 impl Error {
     /// Creates an error at a position, without a key.
-    pub(super) fn new(file: &str, position: Position, message: impl Into<String>) -> Self {
+    pub(crate) fn new(file: &str, position: Position, message: impl Into<String>) -> Self {
         Self {
             file: file.to_owned(),
             position,

@@ -281,6 +281,53 @@ fn examples_in_the_help_run() {
         .replace("duration = \"20ms\"", "duration = \"1ms\"");
     assert_ne!(short, scenario.text());
     std::fs::write(&mine, short).unwrap();
+    let plan = folder.path().join("switch.toml");
+    let template = fcn_gen(["check", "congestion-point", "--plan-template"]);
+    std::fs::write(&plan, template.text()).unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_fcn-gen"));
-    fcn_examples::run(&examples, program, &[("mine.toml", &mine)]);
+    let files = [
+        ("mine.toml", mine.as_path()),
+        ("switch.toml", plan.as_path()),
+    ];
+    fcn_examples::run(&examples, program, &files);
+}
+
+#[test]
+fn a_plan_is_the_same_as_its_options_and_is_outranked_by_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plan.toml");
+    let plan = "role = \"receiver\"\nspeed = 0.5\nonly = [\"cnp\"]\n[parameters]\nflows = 3\n";
+    std::fs::write(&file, plan).unwrap();
+    let name = file.to_str().unwrap();
+    let run = |words: &str| {
+        let words = words.split(' ').map(|word| word.replace("PLAN", name));
+        let done = fcn_gen(words);
+        assert_eq!((done.code, done.err.as_str()), (0, ""));
+        done.text().to_owned()
+    };
+    let all = "--only cnp --set flows=3 --dry-run";
+    assert_eq!(
+        run("check --plan PLAN --dry-run"),
+        run(&format!("check receiver --speed 0.5 {all}"))
+    );
+    assert_eq!(
+        run("check --plan PLAN --dry-run --speed 0.25 --set flows=2"),
+        run(&format!("check receiver --speed 0.25 {all} --set flows=2"))
+    );
+    assert_eq!(
+        run("check sender --plan PLAN --dry-run"),
+        run(&format!("check sender --speed 0.5 {all}"))
+    );
+    std::fs::write(&file, "role = \"receiver\"\n\nspede = 0.5\n").unwrap();
+    let done = fcn_gen(["check", "--plan", name]);
+    assert_eq!(done.code, 2, "{}", done.err);
+    assert!(
+        done.err.contains("plan.toml:3:9: spede: no such key; dut"),
+        "{}",
+        done.err
+    );
+    std::fs::write(&file, "speed = 0.5\n").unwrap();
+    let done = fcn_gen(["check", "--plan", name]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("add role to the plan"), "{}", done.err);
 }
