@@ -261,6 +261,9 @@ impl<'s> Setup<'s> {
     }
 }
 
+/// Builds a frame about a flow of the device.
+pub type MakeAbout = Box<dyn Fn(&LearntFlow) -> Option<Vec<u8>>>;
+
 /// Content of a planned frame.
 pub enum FrameContent {
     /// These octets.
@@ -270,7 +273,7 @@ pub enum FrameContent {
         /// Index of the flow, in the order of their first packets.
         flow: usize,
         /// Builds the frame.
-        make: Box<dyn Fn(&LearntFlow) -> Option<Vec<u8>>>,
+        make: MakeAbout,
     },
     /// Built when the outer flow label that the device assigns to a flow is known.
     Labelled {

@@ -68,6 +68,8 @@ fn network(case: &Case) -> (Simulation, NodeId) {
 
 /// Changes a frame into none, one or several frames.
 type Alter = Box<dyn Fn(&[u8]) -> Vec<Vec<u8>>>;
+/// Selects frames.
+type Select = fn(&[u8]) -> bool;
 /// Changes the device's configuration.
 type Configure = Box<dyn Fn(&mut Simulation, NodeId)>;
 /// A frame of the device in transit: its time of arrival, its sequence number, its link.
@@ -78,8 +80,8 @@ type InTransit = Reverse<(Ps, u64, usize, Vec<u8>)>;
 struct Broken {
     configured: Configure,
     sends: Alter,
-    astray: fn(&[u8]) -> bool,
-    late: Option<(Ps, fn(&[u8]) -> bool)>,
+    astray: Select,
+    late: Option<(Ps, Select)>,
     hears: Alter,
 }
 
@@ -670,7 +672,7 @@ fn device_that_spoils_data_is_detected() {
 }
 
 /// Delays the frames that `is_late` selects, by `by`.
-fn late(by: Ps, is_late: fn(&[u8]) -> bool) -> Broken {
+fn late(by: Ps, is_late: Select) -> Broken {
     Broken {
         late: Some((by, is_late)),
         ..sound()

@@ -8,6 +8,7 @@ use super::statements::{Statement, Test};
 use crate::device::Role;
 use crate::units::Ps;
 use fcn_observe::{DataPacket, Ecn, FlowKey};
+use fcn_wire::ip::Ip;
 use fcn_wire::{Frame, Message};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -90,7 +91,7 @@ fn key(data: &DataPacket<'_>, message: &Message<'_>) -> Option<PacketKey> {
 fn ecn(setup: &Setup<'_>, frame: &Frame<'_>, data: &DataPacket<'_>) -> Ecn {
     match setup.role {
         Role::CongestionPoint => data.ecn,
-        _ => Ecn::from_bits(frame.ip().map_or(0, |ip| ip.ecn())),
+        _ => Ecn::from_bits(frame.ip().map_or(0, Ip::ecn)),
     }
 }
 
