@@ -285,7 +285,7 @@ impl<'s> Bench<'s> {
                 let bytes = match &planned.content {
                     FrameContent::Octets(bytes) => Some(bytes.clone()),
                     FrameContent::Learnt { flow, make } => {
-                        self.flows.flows.get(*flow).and_then(|flow| make(flow))
+                        self.flows.flows.get(*flow).and_then(make)
                     }
                     FrameContent::Labelled { flow, make } => {
                         self.labels.get(flow).and_then(|l| make(*l))

@@ -46,6 +46,8 @@ const EACH: &str = "each";
 const TRACED: &str = "traced";
 /// Step with a single flow.
 const ONE: &str = "one-flow";
+/// Step with packets between the data that are none.
+const MIXED: &str = "mixed";
 /// Step with data whose outer ECN field is 00.
 const INCAPABLE: &str = "not-capable";
 /// Step with data from outside of the domain.
@@ -152,6 +154,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     let mut builder = DataBuilder {
         setup,
         sent: Vec::new(),
+        others: Vec::new(),
     };
     let mut add = |plan: &mut Plan,
                    id: &'static str,
@@ -181,6 +184,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
             match (options.traced, options.incapable) {
                 (true, _) => ", with an IOAM trace",
                 (_, true) => ", not ECN-capable",
+                _ if options.mixed => ", and others between them",
                 _ => "",
             }
         );
@@ -268,6 +272,13 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
                 .max(4);
             add(&mut plan, ONE, (&one, options), payload);
         }
+        if !kinds.contains(&Kind::WanFcn) && setup.wants(&[S::CongestionData]) {
+            let options = PacketOptions {
+                mixed: true,
+                ..PacketOptions::default()
+            };
+            add(&mut plan, MIXED, (&inside, options), payload);
+        }
         if kinds.contains(&Kind::WanFcn) && setup.wants(&[S::WanFcnCapable]) {
             let options = PacketOptions {
                 incapable: true,
@@ -293,7 +304,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
             plan.step(LEAKING, what, Ps::from_nanos(2_000_000), frames);
         }
     }
-    plan.sent = builder.sent;
+    (plan.sent, plan.others) = (builder.sent, builder.others);
     Ok(plan)
 }
 

@@ -35,6 +35,8 @@
     ] })));
   }
 
+  /** Frames of a rule that are shown at once. */
+  const SHOWN = 3;
   const decoded = new Map(data.decoded.map((frame) => [frame.number, frame]));
   const frame = (number) => {
     const shown = decoded.get(number);
@@ -44,7 +46,9 @@
   const why = (test) => {
     if (!test.why && test.frames.length === 0) return null;
     const times = test.times > 1 ? ` (${show.count(test.times)} times)` : "";
-    return el("div", {}, test.why ? `${test.why}${times}` : "", test.frames.map(frame));
+    const [shown, rest] = [test.frames.slice(0, SHOWN), test.frames.slice(SHOWN)];
+    return el("div", {}, test.why ? `${test.why}${times}` : "", shown.map(frame),
+      rest.length > 0 ? el("details", {}, el("summary", {}, `${rest.length} more frames`), rest.map(frame)) : null);
   };
   const rows = data.tests.map((test, place) => ({ test, place }))
     .sort((a, b) => order.indexOf(a.test.result) - order.indexOf(b.test.result) || a.place - b.place).map(({ test }) => test);

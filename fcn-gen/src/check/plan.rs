@@ -171,7 +171,13 @@ impl<'s> Setup<'s> {
                 // The restrictions on a receiver's default configuration apply in every scenario.
                 let is_receiver = self.role == Role::Receiver;
                 let has = kind.is_none_or(has) || is_receiver && statement.is_off();
-                let has = has && (statement != Statement::TraceOwnNode || self.writes_traces());
+                let has = has
+                    && match statement {
+                        Statement::TraceOwnNode => self.writes_traces(),
+                        // In a tunnel they all look alike.
+                        Statement::CongestionData => !own.contains(&Kind::WanFcn),
+                        _ => true,
+                    };
                 has && statement.is_off() == self.off
             }
             _ if self.off => false,
@@ -255,6 +261,9 @@ impl<'s> Setup<'s> {
     }
 }
 
+/// Builds a frame about a flow of the device.
+pub type MakeAbout = Box<dyn Fn(&LearntFlow) -> Option<Vec<u8>>>;
+
 /// Content of a planned frame.
 pub enum FrameContent {
     /// These octets.
@@ -264,7 +273,7 @@ pub enum FrameContent {
         /// Index of the flow, in the order of their first packets.
         flow: usize,
         /// Builds the frame.
-        make: Box<dyn Fn(&LearntFlow) -> Option<Vec<u8>>>,
+        make: MakeAbout,
     },
     /// Built when the outer flow label that the device assigns to a flow is known.
     Labelled {
@@ -308,6 +317,17 @@ pub struct DataSent {
     pub is_of_many: bool,
 }
 
+/// A packet of the plan about which nobody is to be notified.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherSent {
+    /// Its kind.
+    pub what: &'static str,
+    /// Its addresses, and the QP that is named nowhere else.
+    pub key: FlowKey,
+    /// Its UDP source port, which no data packet has.
+    pub port: u16,
+}
+
 /// A step of a check.
 #[derive(Clone, Debug)]
 pub struct Step {
@@ -333,6 +353,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// The data packets among the frames.
     pub sent: Vec<DataSent>,
+    /// Packets among the frames about which nobody is to be notified.
+    pub others: Vec<OtherSent>,
     /// Periods in which data of played nodes are marked CE on their way to the device.
     pub marks: Vec<Range<Ps>>,
     /// True if frames depend on the device's flows.
@@ -363,6 +385,7 @@ impl Plan {
             frames: Vec::new(),
             steps: Vec::new(),
             sent: Vec::new(),
+            others: Vec::new(),
             marks: Vec::new(),
             learns_flows: false,
             flows: Vec::new(),

@@ -34,6 +34,11 @@ const LASTS: Ps = Ps::from_nanos(4_000_000);
 /// Octets of a data packet without its payload.
 const HEADERS: u64 = 14 + 40 + 8 + 12 + 16 + 4;
 
+/// Times of the marked data of each flow.
+type Marks = HashMap<FlowKey, Vec<Span>>;
+/// Times of the notifications about each flow, and the frames that show them.
+type Answers = HashMap<FlowKey, Vec<(Span, usize)>>;
+
 /// Returns the flows that end at the device.
 fn flows<'s>(setup: &Setup<'s>) -> impl Iterator<Item = &'s Flow> + use<'s> {
     let (flows, device) = (&setup.simulation.flows, setup.device);
@@ -126,7 +131,7 @@ pub fn judge(
 ) {
     use Statement as S;
     let fast = kinds(setup) == [Kind::FastCnp1];
-    let mut marked: HashMap<FlowKey, Vec<Span>> = HashMap::new();
+    let mut marked = Marks::new();
     let mut learner = FlowLearner::new(setup.simulation);
     let mut unmarked = false;
     let begin = plan.marks.first().map_or(Ps::MAX, |marks| marks.start);
@@ -147,7 +152,7 @@ pub fn judge(
     // Data of the device itself are not a flow to it.
     let is_here = |flow: &LearntFlow| flows(setup).any(|own| own.destination == flow.key.receiver);
     let known: Vec<LearntFlow> = learner.flows.into_iter().filter(is_here).collect();
-    let mut answers: HashMap<FlowKey, Vec<(Span, usize)>> = HashMap::new();
+    let mut answers = Answers::new();
     let told: Vec<&DeviceFrame<'_>> = classified
         .generated
         .iter()
@@ -267,10 +272,7 @@ fn time_and_amount(
     setup: &Setup<'_>,
     plan: &Plan,
     record: &Record,
-    (marked, answers): (
-        &HashMap<FlowKey, Vec<Span>>,
-        &HashMap<FlowKey, Vec<(Span, usize)>>,
-    ),
+    (marked, answers): (&Marks, &Answers),
     ledger: &mut Ledger,
 ) {
     use Statement as S;

@@ -31,6 +31,14 @@ const LASTS: Ps = Ps::from_nanos(4_000_000);
 const REACTION: Ps = Ps::from_nanos(1_000_000);
 /// Length of a rate measurement.
 const WINDOW: Ps = Ps::from_nanos(3_000_000);
+/// Step after the last notification, and its length.
+const RECOVERY: &str = "recovery";
+const RECOVERS: Ps = Ps::from_nanos(12_000_000);
+/// A rate above this multiple of the one while notified counts as higher.
+const HIGHER: f64 = 1.25;
+/// Length of the periods by which the time of a reaction is measured, and their distance.
+const PERIOD: Ps = Ps::from_nanos(500_000);
+const SLIDE: Ps = Ps::from_nanos(50_000);
 /// Time between notifications, which are sent during the whole step, so that a sender that recovers
 /// quickly still has a lower rate.
 const GAP: Ps = Ps::from_nanos(25_000);
@@ -176,7 +184,8 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         Vec::new(),
     );
     for step in steps(setup) {
-        let wanted = [step.obeyed, step.ignored, step.others];
+        let recovers = step.obeyed.map(|_| Statement::SenderRecovers);
+        let wanted = [step.obeyed, step.ignored, step.others, recovers];
         let wanted: Vec<Statement> = wanted.into_iter().flatten().collect();
         if step.flow >= flows.len() || !setup.wants(&wanted) {
             continue;
@@ -202,6 +211,10 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         let number = step.flow + 1;
         let what = format!("{} {} about flow {number}", frames.len(), step.what);
         plan.step(step.id, what, LASTS, frames);
+    }
+    if !setup.off && setup.wants(&[Statement::SenderRecovers]) {
+        let what = "acknowledgements only, as before".to_owned();
+        plan.step(RECOVERY, what, RECOVERS, Vec::new());
     }
     Ok(plan)
 }
@@ -311,6 +324,30 @@ fn change(classified: &ClassifiedFrames<'_>, flow: FlowKey, step: &Range<Ps>) ->
     change
 }
 
+/// Returns the octets that a flow sent within a time.
+fn octets(classified: &ClassifiedFrames<'_>, flow: FlowKey, time: &Range<Ps>) -> u64 {
+    let data = data(&classified.generated).filter(|(_, data)| data.flow() == flow);
+    let within = data.filter(|(frame, _)| time.contains(&frame.captured.at));
+    within
+        .map(|(frame, _)| frame.parsed.wire_len() as u64)
+        .sum()
+}
+
+/// Returns the time from the beginning of a step to the first period with a lower rate, if the flow
+/// sent `before` octets in the window before.
+fn delay(
+    classified: &ClassifiedFrames<'_>,
+    flow: FlowKey,
+    step: &Range<Ps>,
+    before: u64,
+) -> Option<Ps> {
+    let lower = before as f64 * (PERIOD.0 as f64 / WINDOW.0 as f64) * LOWER;
+    let starts = (0..(LASTS.0 - PERIOD.0) / SLIDE.0).map(|n| step.start + Ps(SLIDE.0 * n));
+    let mut lowered = starts
+        .filter(|start| (octets(classified, flow, &(*start..*start + PERIOD)) as f64) < lower);
+    Some(lowered.next()?.since(step.start))
+}
+
 /// Judges a sender.
 pub fn judge(
     setup: &Setup<'_>,
@@ -320,6 +357,7 @@ pub fn judge(
 ) {
     let flows = &plan.flows;
     let mut slowed = BTreeSet::new();
+    let mut lowered = Vec::new();
     for step in steps(setup) {
         let all = [step.obeyed, step.ignored, step.others];
         let all: Vec<Statement> = all.into_iter().flatten().collect();
@@ -351,6 +389,13 @@ pub fn judge(
         let is_fast = matches!(step.message, Message::Fast { .. });
         let reacted = seen.is_lower() || is_fast && seen.detoured();
         if let Some(statement) = step.obeyed {
+            if seen.is_lower() {
+                lowered.push((flow, seen.after));
+                if let Some(delay) = delay(classified, flow.key, &time, seen.before) {
+                    let what = "from the first notification to a rate a fifth lower";
+                    ledger.record_latency(what, delay);
+                }
+            }
             slowed.insert(step.flow);
             ledger.holds(
                 statement,
@@ -396,4 +441,16 @@ pub fn judge(
             );
         }
     }
+    let Some(time) = plan.time(RECOVERY) else {
+        return;
+    };
+    let last = Ps(time.end.0 - WINDOW.0)..time.end;
+    for (flow, notified) in lowered {
+        let recovered = octets(classified, flow.key, &last);
+        let why = || format!("{flow}: {notified} octets in 3 ms while notified, {recovered} later");
+        let is_higher = recovered as f64 > notified as f64 * HIGHER;
+        ledger.holds(Statement::SenderRecovers, is_higher, why, &[]);
+    }
+    let why = "no notification lowered a rate";
+    ledger.record_untestable_all(&[Statement::SenderRecovers], why);
 }

@@ -167,6 +167,8 @@ statements! {
         "A flow whose packets keep finding the queue above Kmax is told again and again";
     CongestionQueue = "congestion.queue", None, "the drafts' section 4; half of Kmin chosen by us", Says, At(&[CongestionPoint]),
         "No notification is about a packet that found less than half of Kmin in the queue";
+    CongestionData = "congestion.data_alone", None, "the drafts' section 4; reading chosen by us", Chosen, At(&[CongestionPoint]),
+        "No notification is about an acknowledgement, a CNP or multicast; no Fast CNP about TCP";
     CongestionOnce = "congestion.once", None, "reading chosen by us", Chosen, At(&[CongestionPoint]),
         "A packet causes one notification of a switch at most";
     TraceOwnNode = "ioam.own_node", None, "RFC 9197 section 4.4.2; reading chosen by us", Chosen, At(&[CongestionPoint]),
@@ -199,6 +201,9 @@ statements! {
         "A sender slows down the QP that a CNP names";
     CnpOthersLeft = "cnp.obeyed.that_qp_alone", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Sender]),
         "The sender's other QPs keep their rates";
+
+    SenderRecovers = "reaction.recovers", None, "DCQCN (SIGCOMM 2015) section 3.1; how much chosen by us", Says, At(&[Sender]),
+        "When the notifications end, the rate rises again";
 
     ProxyCnSent = "proxycn.sent", Some(&PROXY_CN), "section 4", Says, At(&[CongestionPoint]),
         "A congested node notifies the proxy node";

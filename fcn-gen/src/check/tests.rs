@@ -64,6 +64,8 @@ fn network(case: &Case) -> (Simulation, NodeId) {
 
 /// Changes a frame into none, one or several frames.
 type Alter = Box<dyn Fn(&[u8]) -> Vec<Vec<u8>>>;
+/// Selects frames.
+type Select = fn(&[u8]) -> bool;
 /// Changes the device's configuration.
 type Configure = Box<dyn Fn(&mut Simulation, NodeId)>;
 /// A frame of the device in transit: its time of arrival, its sequence number, its link.
@@ -74,8 +76,8 @@ type InTransit = Reverse<(Ps, u64, usize, Vec<u8>)>;
 struct Broken {
     configured: Configure,
     sends: Alter,
-    astray: fn(&[u8]) -> bool,
-    late: Option<(Ps, fn(&[u8]) -> bool)>,
+    astray: Select,
+    late: Option<(Ps, Select)>,
     hears: Alter,
 }
 
@@ -662,10 +664,11 @@ fn device_that_spoils_data_is_detected() {
         bytes
     });
     fails(SWITCH, false, "erases ECN", &erasing, &["forwarded.ecn"]);
+    fails(IN_WAN, false, "erases ECN", &erasing, &["forwarded.ecn"]);
 }
 
 /// Delays the frames that `is_late` selects, by `by`.
-fn late(by: Ps, is_late: fn(&[u8]) -> bool) -> Broken {
+fn late(by: Ps, is_late: Select) -> Broken {
     Broken {
         late: Some((by, is_late)),
         ..sound()
@@ -694,6 +697,19 @@ fn congestion_point_is_judged_by_time_and_amount() {
     });
     let tests = ["congestion.once", "fastcnp.rate.exceeded"];
     fails(SWITCH, false, "twice", &twice, &tests);
+    // It takes an acknowledgement for data.
+    let eager = hears(|bytes| {
+        let mut bytes = bytes.to_vec();
+        let frame = parse(&bytes, &Profile::DEFAULT);
+        let bth = frame.datagram().map(fcn_wire::frame::Datagram::payload_at);
+        let opcode = bth.and_then(|at| bytes.get_mut(at));
+        if let Some(opcode) = opcode.filter(|opcode| **opcode == Opcode::RC_ACKNOWLEDGE.0) {
+            *opcode = Opcode::RC_SEND_ONLY.0;
+            repair_icrc(&mut bytes);
+        }
+        vec![bytes]
+    });
+    fails(SWITCH, false, "eager", &eager, &["congestion.data_alone"]);
     let early = switched(|switch| {
         for port in switch.ports.values_mut() {
             port.marking = Marking {
@@ -1463,6 +1479,17 @@ fn broken_sender_is_detected() {
         &hosted(|host| host.reaction.fast_cnp = true),
         &["fastcnp.off_by_default"],
     );
+}
+
+#[test]
+fn sender_that_does_not_recover_is_detected() {
+    let stuck = hosted(|host| {
+        let Control::Dcqcn(dcqcn) = &mut host.reaction.control else {
+            panic!("{:?}", host.reaction.control)
+        };
+        (dcqcn.t, dcqcn.b) = (Duration::from_secs(1_000), u64::MAX);
+    });
+    fails(SENDER, false, "stuck", &stuck, &["reaction.recovers"]);
 }
 
 #[test]

@@ -5,9 +5,11 @@ use super::bench::{Record, parse};
 use super::judge::{ClassifiedFrames, Ledger, data};
 use super::plan::{Plan, Setup};
 use super::statements::{Statement, Test};
+use crate::device::Role;
 use crate::units::Ps;
 use fcn_observe::{DataPacket, Ecn, FlowKey};
-use fcn_wire::Message;
+use fcn_wire::ip::Ip;
+use fcn_wire::{Frame, Message};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -58,7 +60,7 @@ pub struct Passage {
     sendings: usize,
     /// Length of its frame in octets.
     pub octets: u64,
-    /// Its innermost ECN field.
+    /// The ECN field that the device has to keep.
     ecn: Ecn,
     /// Times at which the device sent it on.
     pub left: Vec<Span>,
@@ -84,6 +86,15 @@ fn key(data: &DataPacket<'_>, message: &Message<'_>) -> Option<PacketKey> {
     })
 }
 
+/// Returns the ECN field of data that a device has to keep: the outermost, unless a tunnel begins
+/// at the device.
+fn ecn(setup: &Setup<'_>, frame: &Frame<'_>, data: &DataPacket<'_>) -> Ecn {
+    match setup.role {
+        Role::CongestionPoint => data.ecn,
+        _ => Ecn::from_bits(frame.ip().map_or(0, Ip::ecn)),
+    }
+}
+
 impl Traffic {
     /// Reads the data packets of a record, and records in `ledger` how the device forwarded them.
     pub fn new(
@@ -101,7 +112,9 @@ impl Traffic {
             let Some(data) = DataPacket::from_frame(&frame) else {
                 continue;
             };
-            let Some(key) = key(&data, &frame.message()) else {
+            // Multicast leaves on any number of links.
+            let key = key(&data, &frame.message());
+            let Some(key) = key.filter(|_| !data.destination.is_multicast()) else {
                 continue;
             };
             let known = traffic.by_key.get(&key);
@@ -115,18 +128,23 @@ impl Traffic {
                 came: sent.span(),
                 sendings: 1,
                 octets: bytes.len() as u64,
-                ecn: Ecn::from_bits(frame.ip().map_or(0, |ip| ip.ecn())),
+                ecn: ecn(setup, &frame, &data),
                 left: Vec::new(),
                 shown: Vec::new(),
             });
         }
-        traffic.forwarded(classified, ledger);
+        traffic.forwarded(setup, classified, ledger);
         traffic.judge_repetition_and_order(ledger);
         traffic
     }
 
     /// Records when the packets left, and judges their ECN fields.
-    fn forwarded(&mut self, classified: &ClassifiedFrames<'_>, ledger: &mut Ledger) {
+    fn forwarded(
+        &mut self,
+        setup: &Setup<'_>,
+        classified: &ClassifiedFrames<'_>,
+        ledger: &mut Ledger,
+    ) {
         for (frame, data) in data(&classified.forwarded) {
             let index = key(&data, &frame.parsed.message()).and_then(|key| self.by_key.get(&key));
             let Some(packet) = index.and_then(|index| self.packets.get_mut(*index)) else {
@@ -134,9 +152,8 @@ impl Traffic {
             };
             packet.left.push(frame.captured.span());
             packet.shown.push(frame.index);
-            // A tunnel that begins at the device has an outer field of its own.
             let before = packet.ecn;
-            let after = Ecn::from_bits(frame.parsed.ip().map_or(0, |ip| ip.ecn()));
+            let after = ecn(setup, &frame.parsed, &data);
             let kept = before == after || before.is_ect() && after == Ecn::Ce;
             let why = || {
                 let (before, after) = (before.bits(), after.bits());

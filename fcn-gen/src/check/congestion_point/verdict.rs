@@ -2,12 +2,12 @@
 
 use super::super::bench::{Record, parse};
 use super::super::judge::{ClassifiedFrames, DeviceFrame, Ledger, data, rates};
-use super::super::plan::{DataSent, Plan, Setup, Step, kinds, mask_mutable_fields};
+use super::super::plan::{DataSent, OtherSent, Plan, Setup, Step, kinds, mask_mutable_fields};
 use super::super::statements::{Statement, Test};
 use super::super::traffic::Traffic;
 use super::thresholds;
 use super::timing::{self, Identified};
-use super::{EACH, INCAPABLE, LEAKING, ONE, PACKETS, TRACE, TRACED, switch};
+use super::{EACH, INCAPABLE, LEAKING, MIXED, ONE, PACKETS, TRACE, TRACED, switch};
 use crate::scenario::model::NodeKind;
 use crate::units::Ps;
 use fcn_node::FlowKey;
@@ -30,10 +30,13 @@ struct Index<'p> {
     pairs: HashSet<(IpAddr, IpAddr)>,
     tuples: HashMap<FiveTuple, &'p DataSent>,
     labels: HashMap<u32, &'p DataSent>,
+    others: HashMap<FlowKey, &'p OtherSent>,
+    other_ports: HashMap<(IpAddr, u16), &'p OtherSent>,
 }
 
 impl<'p> Index<'p> {
-    fn new(sent: &'p [DataSent], profile: &'p Profile) -> Self {
+    fn new(plan: &'p Plan, profile: &'p Profile) -> Self {
+        let (sent, others) = (&plan.sent, &plan.others);
         let tuple = |sent: &DataSent| FiveTuple {
             source: sent.flow.sender,
             destination: sent.flow.receiver,
@@ -53,6 +56,10 @@ impl<'p> Index<'p> {
             all: sent,
             tuples: sent.iter().map(|sent| (tuple(sent), sent)).collect(),
             labels: sent.iter().filter_map(label).collect(),
+            others: others.iter().map(|other| (other.key, other)).collect(),
+            other_ports: (others.iter())
+                .map(|other| ((other.key.sender, other.port), other))
+                .collect(),
         }
     }
 
@@ -84,7 +91,7 @@ pub fn judge(
         return off(&kinds, met.map(|()| data), classified, ledger);
     }
     use Statement as S;
-    let index = Index::new(&plan.sent, &setup.simulation.profile);
+    let index = Index::new(plan, &setup.simulation.profile);
     let traffic = Traffic::new(setup, record, classified, ledger);
     let mut told = Vec::new();
     for kind in kinds {
@@ -173,6 +180,14 @@ pub fn judge(
     }
     let why = "the device added no node data to a trace";
     ledger.record_untestable_all(&[S::TraceOwnNode], why);
+    if plan.time(MIXED).is_some() {
+        if told.is_empty() {
+            let why = "no notification of the device names a data packet";
+            ledger.record_untestable_all(&[S::CongestionData], why);
+        } else {
+            ledger.record_times(Test::Statement(S::CongestionData), plan.others.len());
+        }
+    }
     let thresholds = thresholds(setup);
     timing::judge(setup, (plan, record), &traffic, thresholds, &told, ledger);
 }
@@ -332,16 +347,21 @@ fn fast_cnp<'p>(
         ledger.fails(S::FastCnpToSender, why, shows);
         return None;
     }
-    if !index.pairs.contains(&(sender, receiver)) {
-        let why = || format!("{sender} has sent nothing to {receiver}");
-        ledger.fails(S::FastCnpOriginalCopied, why, shows);
-        return None;
-    }
     let key = FlowKey {
         sender,
         receiver,
         receiver_qp: qp,
     };
+    if let Some(other) = index.others.get(&key) {
+        let why = || format!("it is about {}", other.what);
+        ledger.fails(S::CongestionData, why, shows);
+        return None;
+    }
+    if !index.pairs.contains(&(sender, receiver)) {
+        let why = || format!("{sender} has sent nothing to {receiver}");
+        ledger.fails(S::FastCnpOriginalCopied, why, shows);
+        return None;
+    }
     let Some(sent) = index.flows.get(&key) else {
         let why = || format!("{sender} has sent nothing to QP {qp} of {receiver}");
         ledger.fails(S::FastCnpQpCopied, why, shows);
@@ -472,6 +492,15 @@ fn proxy_cn<'p>(
     };
     let shows = &[frame.index];
     let tuple = message.five_tuple();
+    let other = index.other_ports.get(&(tuple.source, tuple.source_port));
+    // The senders that a proxy serves need not speak RoCE.
+    if let Some(other) = other {
+        if tuple.protocol == next_header::UDP {
+            let why = || format!("it is about {}", other.what);
+            ledger.fails(S::CongestionData, why, shows);
+        }
+        return None;
+    }
     let sent = index.tuples.get(&tuple).copied();
     let mut findings = fcn_wire::Findings::new();
     frame.parsed.check(fcn_wire::IcrcCheck::Off, &mut findings);
