@@ -256,6 +256,10 @@ impl<'s> Bench<'s> {
             let Some(at) = self.next_timer().filter(|at| *at <= now) else {
                 return;
             };
+            let mut steps = self.plan.steps.iter_mut();
+            if let Some(step) = steps.find(|step| step.time.contains(&at)) {
+                step.late = step.late.max(now.since(at));
+            }
             for index in 0..self.peers.len() {
                 self.peers[index].live.on_timer(at);
                 self.take(index);

@@ -93,6 +93,13 @@ impl<'s> Setup<'s> {
         })
     }
 
+    /// Returns the reason why the device's delays show nothing: this machine's are about as long as
+    /// those that are judged.
+    #[must_use]
+    pub fn lateness(&self, plan: &Plan) -> Option<String> {
+        plan.lateness(Ps(self.limits.latency.0 / 2))
+    }
+
     /// Creates a setup with all tests of this role.
     #[must_use]
     pub fn new(simulation: &'s Simulation, device: NodeId, role: Role, off: bool) -> Self {
@@ -339,6 +346,8 @@ pub struct Step {
     pub time: Range<Ps>,
     /// Number of frames sent by the plan itself, without those of played nodes.
     pub frames: usize,
+    /// Maximum time by which this machine sent frames too late, of the plan and of played nodes.
+    pub late: Ps,
 }
 
 /// The plan of a check.
@@ -406,6 +415,7 @@ impl Plan {
             description,
             time: begin..self.end,
             frames: frames.len(),
+            late: Ps(0),
         });
         self.frames.extend(frames);
         self.frames.sort_by_key(|planned| planned.at);
@@ -425,13 +435,17 @@ impl Plan {
     #[must_use]
     pub fn missing(&self) -> String {
         match self.late.iter().max_by_key(|(_, late)| *late) {
-            Some((step, late)) => format!(
-                "this machine was late: in step {step} it sent up to {:.1?} after the planned time \
-                 (a lower --speed helps)",
-                std::time::Duration::from(*late)
-            ),
+            Some((step, late)) => was_late(step, *late),
             None => "its step was not completed".to_owned(),
         }
+    }
+
+    /// Returns the reason why the times of a completed plan's frames show nothing, if this machine
+    /// was later than `most`: it may have been too late for the device's frames, too.
+    #[must_use]
+    pub fn lateness(&self, most: Ps) -> Option<String> {
+        let late = self.steps.iter().map(|step| (step.late, step.id)).max()?;
+        (late.0 > most).then(|| was_late(late.1, late.0))
     }
 
     /// Returns the time of a step, if the plan has it.
@@ -440,6 +454,13 @@ impl Plan {
         let step = self.steps.iter().find(|step| step.id == id)?;
         Some(step.time.clone())
     }
+}
+
+fn was_late(step: &str, late: Ps) -> String {
+    format!(
+        "this machine was late: in step {step} it sent up to {late} after the planned time (a lower \
+         --speed helps)"
+    )
 }
 
 /// Returns the scenario as it is played around the device: no other node notifies or reacts, and

@@ -242,6 +242,9 @@ pub fn judge(
     ledger.record_untestable_all(&of_fast, if fast { others } else { plain });
 
     time_and_amount(setup, plan, record, (&marked, &answers), ledger);
+    if let Some(why) = setup.lateness(plan) {
+        ledger.excuse(&[S::CnpLatency, S::CnpShare, S::CnpEachFlow], &why);
+    }
 
     let allowed = (LASTS.as_nanos() + fcn_observe::rules::TOLERANCE)
         * u64::from(setup.limits.flow_rate)

@@ -774,6 +774,33 @@ fn device_with_own_numbers_passes() {
     }
 }
 
+/// Steps in which this machine was late by about the time that is judged show no fault.
+#[test]
+fn device_is_not_blamed_for_a_late_machine() {
+    let late = late(Ps::from_nanos(1_000_000), is_fast_cnp);
+    let (simulation, device) = network(&SWITCH);
+    let simulation = prepared(&simulation, device, SWITCH.role, 20_000);
+    let mut own = simulation.clone();
+    ALL.restrict(&mut own.nodes[device]);
+    let setup = Setup::new(&simulation, device, SWITCH.role, false);
+    let plan = plan(&setup).unwrap();
+    let (mut plan, record) = play((&simulation, device), &own, plan, &late);
+    for step in &mut plan.steps {
+        step.late = Ps::from_nanos(300_000);
+    }
+    let outcomes = judge(&setup, &plan, &record).outcomes;
+    assert_eq!(
+        ids(&outcomes, Grade::Failed),
+        [""; 0],
+        "{}",
+        describe(&outcomes)
+    );
+    let mut latency = outcomes.iter();
+    let latency = latency.find(|outcome| outcome.test.id() == "congestion.latency");
+    let why = &latency.unwrap().why;
+    assert!(why.starts_with("this machine was late: in step"), "{why}");
+}
+
 /// Proxy notifications are cut at the longest packet that their draft permits, however long the
 /// data are.
 #[test]

@@ -274,6 +274,9 @@ pub fn judge(
         // Packets that came last may still be on their way through the device.
         time.end = Ps(time.end.0.saturating_sub(ANSWER.0));
         traffic.judge_loss(record, &time, |_| false, ledger);
+        if let Some(why) = setup.lateness(plan) {
+            ledger.excuse(&[Statement::ForwardedAll], &why);
+        }
     }
     let names = names(setup.role);
     let paths = setup.flow_paths();

@@ -36,15 +36,15 @@ pub fn judge(
         packet.is_none_or(|packet| queue.depth(packet.came).1 > kmax)
     };
     traffic.judge_loss(record, &completed(plan), is_deep, ledger);
+    let all = [
+        Statement::CongestionLatency,
+        Statement::CongestionShare,
+        Statement::CongestionAgain,
+        Statement::CongestionQueue,
+        Statement::CongestionOnce,
+        Statement::TraceOwnNode,
+    ];
     if told.is_empty() {
-        let all = [
-            Statement::CongestionLatency,
-            Statement::CongestionShare,
-            Statement::CongestionAgain,
-            Statement::CongestionQueue,
-            Statement::CongestionOnce,
-            Statement::TraceOwnNode,
-        ];
         let why = "no notification of the device names a data packet";
         return ledger.record_untestable_all(&all, why);
     }
@@ -58,6 +58,16 @@ pub fn judge(
         ledger,
     );
     again(setup, (plan, record), traffic, (&queue, kmax), told, ledger);
+    if let Some(why) = setup.lateness(plan) {
+        let by_time = [
+            Statement::CongestionLatency,
+            Statement::CongestionShare,
+            Statement::CongestionAgain,
+            Statement::CongestionQueue,
+            Statement::ForwardedAll,
+        ];
+        ledger.excuse(&by_time, &why);
+    }
 }
 
 /// Judges each notification that names a single packet; returns the packets.
