@@ -267,7 +267,7 @@ pub struct Emulate {
     /// The interface of a link of the node, in the order of its links in the scenario, or of the
     /// link to the named neighbour; give one for each, or for a switch a single one, on which it
     /// also sends back
-    #[arg(long, value_name = "IF[=NODE]", required = true)]
+    #[arg(long, value_name = "IF[=NODE]", required_unless_present = "fault")]
     pub iface: Vec<String>,
     /// The scenario that contains the node: a built-in one, or a file [default: senders, a switch
     /// and a receiver with a slow link]
@@ -297,6 +297,10 @@ pub struct Emulate {
     /// Send FCNs to ingress PEs, or translate them, if the node does so in the scenario
     #[arg(long)]
     pub enable_wan_fcn: bool,
+    /// Play a device with this fault, to test checks and monitors; may be given several times;
+    /// "list" shows the role's
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub fault: Vec<String>,
     /// Method of sending and receiving
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub backend: Backend,

@@ -18,6 +18,8 @@ mod bench;
 mod command;
 mod congestion_point;
 mod judge;
+#[cfg(test)]
+mod matrix;
 mod plan;
 mod receiver;
 mod report;

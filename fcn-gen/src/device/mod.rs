@@ -1,6 +1,8 @@
-//! What `emulate` and `check` share: the scenario around a device, the role of its node, and the
-//! interfaces that are the node's links.
+//! What `emulate` and `check` share: the scenario around a device, the role of its node, the faults
+//! that it may have, and the interfaces that are the node's links.
 
+pub mod fault;
+mod node;
 mod role;
 mod wire;
 
@@ -12,6 +14,7 @@ use fcn_link::port::{Options, Port};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::sending::{Backend, explain, longest_frame};
 
+pub use node::{Faulty, LinkNode};
 pub use role::{Enabled, Role};
 pub use wire::Wire;
 

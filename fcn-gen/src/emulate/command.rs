@@ -4,7 +4,10 @@ use super::drive::{Drive, LinkTraffic, Measured, RunEnd};
 use super::metrics::{self, Names};
 use super::report::{LinkReport, Outage, Report, Times};
 use crate::cli::Emulate;
-use crate::device::{DATA_HEADERS, Enabled, Played, interfaces, is_one, load, open, refuse_longer};
+use crate::device::fault::{self, InjectedFault, Injector};
+use crate::device::{
+    DATA_HEADERS, Enabled, Faulty, LinkNode, Played, interfaces, is_one, load, open, refuse_longer,
+};
 use crate::scenario::Scenario;
 use crate::scenario::model::{Flow, NodeId, NodeKind, Simulation};
 use crate::sim::live::LiveNode;
@@ -31,6 +34,9 @@ const FOREVER: Ps = Ps(100 * 24 * 3_600 * Ps::SECOND.0);
 /// The scenario is invalid, the role cannot be played, a link cannot be opened or fails, no traffic
 /// passed, or the run was interrupted.
 pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
+    if options.fault.iter().any(|fault| fault == "list") {
+        return print(console.out, &fault::listing(options.role));
+    }
     let (scenario, mut simulation) = load(options.config.as_deref(), &options.sets)?;
     let node = options.role.node(&simulation, options.node.as_deref())?;
     let enabled = Enabled {
@@ -45,6 +51,11 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
             .and("for example --duration 10s, or --forever until Ctrl-C"));
     }
     bound(&mut simulation, options);
+    let injector = match options.fault.as_slice() {
+        [] => None,
+        faults => Some(Injector::new(faults, options.role, &mut simulation, node)?),
+    };
+    let faults = injector.as_ref().map_or_else(Vec::new, Injector::report);
     let named = (&options.iface[..], options.allow_default_route, true);
     let played = interfaces(named, &simulation, node)?;
     let flows = simulation.flows.iter().filter(|flow| flow.from == node);
@@ -64,7 +75,7 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
             &simulation,
             node,
             (&played, &modes),
-            &off,
+            (&off, &faults),
         );
         print(console.err, &text)?;
     }
@@ -73,6 +84,10 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
     if is_one(&options.iface, &simulation, node) {
         live.reflect();
     }
+    let mut live = Faulty {
+        node: live,
+        injector,
+    };
     let names = Names {
         role: [
             options.role.id(),
@@ -145,6 +160,11 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
             outages,
         }
     });
+    let faults = live
+        .injector
+        .as_ref()
+        .map_or_else(Vec::new, Injector::report);
+    let live = live.node;
     let (passed_over, counters) = (live.passed_over(), live.counters());
     let opened = live.has_opened();
     let outcome = live.end(&scenario.name);
@@ -175,6 +195,7 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
             .map(|(role, counters)| (role, counters.into_iter().collect()))
             .collect(),
         passed_over: passed_over.named().collect(),
+        faults,
         switch: truth
             .switches
             .into_iter()
@@ -241,7 +262,7 @@ fn announcement(
     simulation: &Simulation,
     node: NodeId,
     (played, modes): (&[Played], &[String]),
-    off: &[(&str, &str)],
+    (off, faults): (&[(&str, &str)], &[InjectedFault]),
 ) -> String {
     let mut text = String::new();
     let mut line = |name: &str, what: String| {
@@ -291,6 +312,9 @@ fn announcement(
     for (what, option) in off {
         line("off", format!("{what}; {option} enables it"));
     }
+    for InjectedFault { fault, about, .. } in faults {
+        line("fault", format!("{fault}: {about}"));
+    }
     let until = match options.duration {
         Some(duration) => format!("{duration:?} have passed, or Ctrl-C"),
         None => "Ctrl-C".to_owned(),
@@ -304,7 +328,7 @@ fn tick(
     (at, speed): (u64, f64),
     now: &Measured,
     before: &Measured,
-    node: &mut LiveNode<'_>,
+    node: &mut impl LinkNode,
 ) -> String {
     let sum = |measured: &Measured| {
         let traffic = measured.traffic.iter();

@@ -1,6 +1,7 @@
 //! The report at the end of a run, as text and as JSON. docs/emulate.md describes the JSON.
 
 use super::drive::{LinkTraffic, RunEnd};
+use crate::device::fault::InjectedFault;
 use crate::truth::{FlowTruth, SwitchTruth};
 use fcn_link::port::Port;
 use fcn_tool::quantity::{bits_per_second, counted, grouped};
@@ -32,6 +33,9 @@ pub struct Report {
     /// Counters by role.
     pub counters: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
     pub passed_over: BTreeMap<&'static str, u64>,
+    /// Injected faults.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<InjectedFault>,
     /// Statistics of a switch.
     pub switch: Option<SwitchTruth>,
     /// Flows that begin or end at a host.
@@ -135,6 +139,18 @@ impl Report {
             "ended",
             format!("{}, after {:.3} s", self.ended, self.seconds),
         );
+        for InjectedFault {
+            fault,
+            about,
+            frames,
+        } in &self.faults
+        {
+            let frames = frames.map_or_else(
+                || "by configuration".to_owned(),
+                |frames| counted(frames, "frame"),
+            );
+            line("fault", format!("{fault}: {about}; {frames}"));
+        }
         for link in &self.links {
             let traffic = &link.traffic;
             let rate = |octets: u64| bits_per_second(octets as f64 * 8.0 / self.seconds.max(1e-9));

@@ -3,6 +3,7 @@
 use super::*;
 use crate::scenario::model::{NodeId, Simulation};
 use crate::scenario::{Play, Source, load};
+use crate::sim::live::LiveNode;
 use fcn_wire::{Frame, LinkType, Message, Profile};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
