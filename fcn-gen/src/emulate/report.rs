@@ -1,7 +1,9 @@
 //! The report at the end of a run, as text and as JSON. docs/emulate.md describes the JSON.
 
+use super::command::{EMULATE_SCHEMA, EMULATE_VERSION, FinishedRun};
 use super::drive::{LinkTraffic, RunEnd};
 use crate::device::fault::InjectedFault;
+use crate::sim::live::Counters;
 use crate::truth::{FlowTruth, SwitchTruth};
 use fcn_link::port::Port;
 use fcn_tool::quantity::{bits_per_second, counted, grouped};
@@ -16,10 +18,10 @@ use std::time::Duration;
 pub struct Report {
     pub schema: &'static str,
     pub version: u32,
-    pub role: &'static str,
+    pub role: String,
     pub node: String,
     pub scenario: String,
-    pub mechanism: &'static str,
+    pub mechanism: String,
     pub speed: f64,
     pub seconds: f64,
     pub ended: String,
@@ -43,7 +45,7 @@ pub struct Report {
 }
 
 /// Statistics of a link.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct LinkReport {
     pub interface: String,
     pub peer: String,
@@ -56,7 +58,7 @@ pub struct LinkReport {
 }
 
 /// Outages of a link: down, without carrier, or removed.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Outage {
     pub count: u64,
     pub seconds: f64,
@@ -129,6 +131,41 @@ impl RunEnd {
 }
 
 impl Report {
+    /// Creates the report of a run, with what every role has. `role` is the role, and the names of
+    /// its node, its scenario and its mechanism.
+    pub fn of(
+        [role, node, scenario, mechanism]: [&str; 4],
+        speed: f64,
+        run: &FinishedRun,
+        counters: Counters,
+    ) -> Self {
+        let measured = &run.measured;
+        Self {
+            schema: EMULATE_SCHEMA,
+            version: EMULATE_VERSION,
+            role: role.to_owned(),
+            node: node.to_owned(),
+            scenario: scenario.to_owned(),
+            mechanism: mechanism.to_owned(),
+            speed,
+            seconds: measured.ran as f64 / 1e9,
+            ended: run.ended.text(),
+            links: run.links.clone(),
+            notified: BTreeMap::new(),
+            reactions: (measured.reactions.iter())
+                .map(|(kind, all)| (kind.id(), Times::of(all)))
+                .collect(),
+            late: Times::of(&measured.late),
+            counters: (counters.into_iter())
+                .map(|(role, counters)| (role, counters.into_iter().collect()))
+                .collect(),
+            passed_over: BTreeMap::new(),
+            faults: Vec::new(),
+            switch: None,
+            flows: Vec::new(),
+        }
+    }
+
     /// Returns the report as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
