@@ -266,6 +266,9 @@ mod tests {
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
 
+    /// A frame on a cable: its time of arrival, its number, the device and its link, the octets.
+    type InTransit = Reverse<(Ps, u64, (usize, usize), Vec<u8>)>;
+
     fn link(sets: &[&str]) -> Simulation {
         let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
         let source = Source::Text {
@@ -321,13 +324,11 @@ mod tests {
         let (mut now, mut number) = (Ps(0), 0);
         while now < Ps::from_nanos(20_000_000) {
             let timers = nodes.iter_mut().filter_map(LiveNode::next_timer);
-            let arrival = cables
-                .peek()
-                .map(|Reverse((at, ..)): &Reverse<(Ps, u64, (usize, usize), Vec<u8>)>| *at);
+            let arrival = cables.peek().map(|next: &InTransit| next.0.0);
             now = timers.chain(arrival).min().unwrap().max(now);
             let [sender, switch, receiver] = &mut nodes;
             let devices: [&mut dyn LinkNode; 4] = [sender, bump, switch, receiver];
-            while cables.peek().is_some_and(|Reverse((at, ..))| *at <= now) {
+            while cables.peek().is_some_and(|next| next.0.0 <= now) {
                 let Some(Reverse((_, _, (device, link), bytes))) = cables.pop() else {
                     break;
                 };

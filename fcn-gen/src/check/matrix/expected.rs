@@ -3,6 +3,7 @@ const EXPECTED: &[Expected] = &[
     // The octets of messages.
     expect("icrc-wrong", &["rocev2.icrc.bad"], &[]),
     expect("icrc-swapped", &["rocev2.icrc.swapped"], &[]),
+    expect("icrc-zero", &["rocev2.icrc.missing"], &[]),
     Expected {
         besides: &[
             ("switch-proxy", "proxycn.sent"),
@@ -79,6 +80,14 @@ const EXPECTED: &[Expected] = &[
         )
     },
     expect(
+        "to-receiver",
+        &[
+            "fastcnp.destination.copied",
+            "fastcnp.destination.is_receiver",
+        ],
+        &[],
+    ),
+    expect(
         "original-wrong",
         &["fastcnp.original_destination.copied"],
         &[],
@@ -106,6 +115,8 @@ const EXPECTED: &[Expected] = &[
     expect("late=10ms", SENT, &["switch"]),
     expect("late", SENT, &["switch"]),
     expect("late=1s", SENT, &["switch"]),
+    expect("bursts", BURSTS, &["switch-wan"]),
+    expect("stops-after", &[], &[ANY]),
     expect("twice", LIMITED, &["switch-proxy", "switch-wan"]),
     expect("keeps-telling", &[], &[ANY]),
     expect(
@@ -113,6 +124,14 @@ const EXPECTED: &[Expected] = &[
         SENT,
         &["switch", "receiver", "receiver-fast", "ingress-pe"],
     ),
+    Expected {
+        besides: &[
+            ("switch", "fastcnp.rate.exceeded"),
+            ("switch", "fastcnp.option.by_trace"),
+            ("receiver", "cnp.limited"),
+        ],
+        ..expect("one-qp", QP, &["switch", "receiver", "ingress-pe"])
+    },
     Expected {
         devices: &["switch"],
         ..expect("empty-queue", &[], &[ANY])
@@ -155,6 +174,7 @@ const EXPECTED: &[Expected] = &[
     // What a switch forwards.
     expect("loss", &[], &[ANY]),
     expect("reorder", &[], &[ANY]),
+    expect("delay", &[], &[ANY]),
     expect("duplicate", &[], &[ANY]),
     expect(
         "corrupt",
@@ -230,3 +250,11 @@ const QP: &[&str] = &[
     "ingress.dest_qp.sender",
 ];
 const OBEYED: &[&str] = &["fastcnp.obeyed", "fastcnp.obeyed.option2", "cnp.obeyed"];
+/// Late in part, and then too many at once.
+const BURSTS: &[&str] = &[
+    "fastcnp.rate.exceeded",
+    "proxycn.sent",
+    "cnp.sent",
+    "proxy.limited",
+    "ingress.sent",
+];

@@ -83,6 +83,17 @@ pub const FAULTS: &[Fault] = &[
         }),
     ),
     fault(
+        "icrc-zero",
+        Plain,
+        ALL,
+        "its ICRC is 0",
+        Octets(false, |bytes, layout| {
+            if layout.bth.is_some() {
+                put(bytes, layout.end - 4, &[0; 4]);
+            }
+        }),
+    ),
+    fault(
         "udp-checksum-wrong",
         Plain,
         ALL,
@@ -243,6 +254,18 @@ pub const FAULTS: &[Fault] = &[
         "its notifications go to an address that nobody has",
         Octets(true, |bytes, layout| {
             address(bytes, layout, ipv6::DESTINATION, ipv4::DESTINATION);
+        }),
+    ),
+    fault(
+        "to-receiver",
+        Plain,
+        SWITCH,
+        "its Fast CNPs go to the receiver of the data",
+        Octets(true, |bytes, layout| {
+            let original = layout.original.and_then(|at| bytes.get(at..at + 16));
+            if let Some(original) = original.map(<[u8]>::to_vec) {
+                put(bytes, layout.ip + ipv6::DESTINATION, &original);
+            }
         }),
     ),
     fault(
@@ -410,6 +433,33 @@ pub const FAULTS: &[Fault] = &[
         }),
     ),
     fault(
+        "bursts",
+        Time("10ms"),
+        NOTIFIERS,
+        "it holds its notifications, and sends them together every TIME",
+        Sends(|_, state, mut sent, out| {
+            if sent.is_own_notification() && state.value > 0 {
+                state.changed += 1;
+                sent.frame.at = Ps(sent.frame.at.0.next_multiple_of(state.value));
+            }
+            out.push(sent.frame);
+        }),
+    ),
+    fault(
+        "stops-after",
+        Number(100),
+        NOTIFIERS,
+        "it sends N notifications, and no more",
+        Sends(|_, state, sent, out| {
+            state.count += u64::from(sent.is_own_notification());
+            if sent.is_own_notification() && state.count > state.value {
+                state.changed += 1;
+            } else {
+                out.push(sent.frame);
+            }
+        }),
+    ),
+    fault(
         "twice",
         Plain,
         NOTIFIERS,
@@ -451,6 +501,29 @@ pub const FAULTS: &[Fault] = &[
             } else {
                 out.push(sent.frame);
             }
+        }),
+    ),
+    fault(
+        "one-qp",
+        Plain,
+        NOTIFIERS,
+        "all its CNPs name the QP of the first one",
+        Sends(|context, state, mut sent, out| {
+            let layout = Layout::of(&super::parse(&sent.frame.octets, &context.profile));
+            if let (true, Some(at)) = (
+                sent.is_own_notification(),
+                layout.and_then(|layout| layout.bth),
+            ) && let Some(qp) = named_qp(context, &sent.frame.octets)
+            {
+                if state.count == 0 {
+                    (state.count, state.value) = (1, qp.get().into());
+                }
+                state.changed += u64::from(u64::from(qp.get()) != state.value);
+                let first = (state.value as u32).to_be_bytes();
+                put(&mut sent.frame.octets, at + DEST_QP, &first[1..]);
+                super::edit::repair(&mut sent.frame.octets, &context.profile);
+            }
+            out.push(sent.frame);
         }),
     ),
     fault(
@@ -560,6 +633,19 @@ pub const FAULTS: &[Fault] = &[
             if sent.is_forwarded_data() && state.is_nth() {
                 state.changed += 1;
                 sent.frame.at = sent.frame.at + frames_long(context, &sent.frame, 7);
+            }
+            out.push(sent.frame);
+        }),
+    ),
+    fault(
+        "delay",
+        Time("5ms"),
+        SWITCHES,
+        "it forwards data TIME later than its queue takes",
+        Sends(|_, state, mut sent, out| {
+            if sent.is_forwarded_data() {
+                state.changed += 1;
+                sent.frame.at = sent.frame.at + Ps(state.value);
             }
             out.push(sent.frame);
         }),
