@@ -335,7 +335,7 @@ const NAMING_SENDER: Case = case(
     Some("s1"),
     &["known_by=option", "flow.load.count=2"],
 );
-const IPV4_SWITCH: Case = case(
+pub(super) const IPV4_SWITCH: Case = case(
     Role::CongestionPoint,
     "proxy",
     Some("leaf2"),

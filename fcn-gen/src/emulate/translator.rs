@@ -62,7 +62,7 @@ impl ValueEnum for Part {
         match self {
             Self::Role(role) => role.to_possible_value(),
             Self::Translator => Some(PossibleValue::new(self.id()).help(
-                "A bump in the wire that turns Fast CNPs for a host into CNPs, which any NIC obeys",
+                "A bump in the wire that turns Fast CNPs for a host into CNPs, for a NIC of today",
             )),
         }
     }

@@ -653,4 +653,14 @@ mod tests {
         assert_eq!(injector.take_due(due), Some((0, fast_cnp().octets)));
         assert_eq!(injector.next_timer(), None);
     }
+
+    #[test]
+    fn frames_beyond_those_kept_are_processed_at_once() {
+        let injector = &mut injector(Role::Sender, &["reacts-late=1ms"]).unwrap();
+        let frame = fast_cnp().octets;
+        for _ in 0..MAX_WAITING {
+            assert!(injector.on_received(Ps(0), 0, &frame).is_empty());
+        }
+        assert_eq!(injector.on_received(Ps(0), 0, &frame), [frame]);
+    }
 }
