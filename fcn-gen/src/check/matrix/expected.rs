@@ -42,6 +42,14 @@ const EXPECTED: &[Expected] = &[
         ],
         ..expect("opcode-0x80", &["rocev2.opcode.infiniband_cnp"], &[])
     },
+    Expected {
+        besides: &[
+            ("receiver", "cnp.sent"),
+            ("proxy", "proxy.sent"),
+            ("ingress-pe", "ingress.sent"),
+        ],
+        ..expect("cnp-short", &["cnp.malformed"], &[])
+    },
     expect("cnp-reserved", &["cnp.reserved.nonzero"], &[]),
     Expected {
         besides: &[
@@ -94,6 +102,7 @@ const EXPECTED: &[Expected] = &[
     ),
     expect("mac-broadcast", &[], &[ANY]),
     expect("mac-multicast", &[], &[ANY]),
+    expect("tag-added", &[], &[ANY]),
     expect("mac-source-zero", &[], &[ANY]),
     expect("fragment-header", &[], &[ANY]),
     expect("routing-header", &[], &[ANY]),
@@ -103,6 +112,10 @@ const EXPECTED: &[Expected] = &[
     Expected {
         besides: &[("switch-proxy", "proxycn.sent")],
         ..expect("too-long", &["proxycn.length.excess"], &[])
+    },
+    Expected {
+        besides: &[("switch-proxy", "proxycn.rate.exceeded")],
+        ..expect("quote-short", &["proxycn.invoking.copied"], &[ANY])
     },
     // When and how often.
     expect("silent", SENT, &[]),
@@ -132,6 +145,11 @@ const EXPECTED: &[Expected] = &[
         ],
         ..expect("one-qp", QP, &["switch", "receiver", "ingress-pe"])
     },
+    expect(
+        "wrong-link",
+        &["fastcnp.destination.copied", "wanfcn.sent", "ingress.sent"],
+        &["switch-proxy", "proxy"],
+    ),
     Expected {
         devices: &["switch"],
         ..expect("empty-queue", &[], &[ANY])

@@ -96,12 +96,12 @@ pub fn insert(bytes: &mut Vec<u8>, layout: &Layout, at: usize, octets: &[u8]) {
     );
 }
 
-/// Adds to the length field at `at`.
+/// Adds to the length field at `at`; a wrapped negative number is subtracted.
 pub fn lengthen(bytes: &mut [u8], at: usize, by: usize) {
     let old = bytes.get(at..).and_then(|rest| rest.first_chunk());
     let new = old
         .map_or(0, |old| u16::from_be_bytes(*old))
-        .saturating_add(by as u16);
+        .wrapping_add(by as u16);
     put(bytes, at, &new.to_be_bytes());
 }
 

@@ -9,7 +9,8 @@ use crate::units::Ps;
 use fcn_node::outgoing::{DataPacketContext, OutgoingNotification};
 use fcn_node::reaction_point::Control;
 use fcn_observe::DataPacket;
-use fcn_wire::cnp::CnpRepr;
+use fcn_wire::bth::BTH_LEN;
+use fcn_wire::cnp::{CnpRepr, RESERVED_LEN};
 use fcn_wire::emit::{self, Carrier};
 use fcn_wire::fast_cnp::FastCnpRepr;
 use fcn_wire::header::{ethernet, ipv4, ipv6, udp};
@@ -217,6 +218,28 @@ pub const FAULTS: &[Fault] = &[
         }),
     ),
     fault(
+        "cnp-short",
+        Plain,
+        NOTIFIERS,
+        "its CNPs lack the reserved octets",
+        Octets(true, |bytes, layout| {
+            if let (Some(at), Some(udp)) = (layout.bth, layout.udp) {
+                let reserved = at + BTH_LEN..at + BTH_LEN + RESERVED_LEN;
+                if reserved.end < bytes.len() {
+                    bytes.drain(reserved);
+                    let length = if layout.is_v6 {
+                        ipv6::LENGTH
+                    } else {
+                        ipv4::LENGTH
+                    };
+                    for at in [layout.ip + length, udp + udp::LENGTH] {
+                        lengthen(bytes, at, 0_usize.wrapping_sub(RESERVED_LEN));
+                    }
+                }
+            }
+        }),
+    ),
+    fault(
         "qp-zero",
         Plain,
         NOTIFIERS,
@@ -307,6 +330,17 @@ pub const FAULTS: &[Fault] = &[
         }),
     ),
     fault(
+        "tag-added",
+        Plain,
+        ALL,
+        "it adds a VLAN tag",
+        Octets(false, |bytes, _| {
+            if bytes.len() >= ethernet::LEN {
+                bytes.splice(ethernet::TYPE..ethernet::TYPE, [0x81, 0, 0, 5]);
+            }
+        }),
+    ),
+    fault(
         "fragment-header",
         Plain,
         ALL,
@@ -385,6 +419,28 @@ pub const FAULTS: &[Fault] = &[
                 let room = 1_400_usize.saturating_sub(layout.end - layout.ip);
                 insert(bytes, layout, layout.end, &vec![0; room]);
                 lengthen(bytes, at + udp::LENGTH, room);
+            }
+        }),
+    ),
+    fault(
+        "quote-short",
+        Plain,
+        SWITCH,
+        "its notifications to a proxy quote 48 octets of the packet",
+        Octets(true, |bytes, layout| {
+            let quoted = fcn_wire::proxy_cn::Family::V6.header_len();
+            if let (Some(udp), true) = (layout.udp, layout.is_proxy_cn) {
+                let end = udp + udp::LEN + quoted + 48;
+                let less = layout.end.saturating_sub(end);
+                bytes.truncate(layout.end - less);
+                let length = if layout.is_v6 {
+                    ipv6::LENGTH
+                } else {
+                    ipv4::LENGTH
+                };
+                for at in [layout.ip + length, udp + udp::LENGTH] {
+                    lengthen(bytes, at, 0_usize.wrapping_sub(less));
+                }
             }
         }),
     ),
@@ -522,6 +578,19 @@ pub const FAULTS: &[Fault] = &[
                 let first = (state.value as u32).to_be_bytes();
                 put(&mut sent.frame.octets, at + DEST_QP, &first[1..]);
                 super::edit::repair(&mut sent.frame.octets, &context.profile);
+            }
+            out.push(sent.frame);
+        }),
+    ),
+    fault(
+        "wrong-link",
+        Plain,
+        SWITCHES,
+        "its notifications leave by another link",
+        Sends(|context, state, mut sent, out| {
+            if sent.is_own_notification() && context.rates.len() > 1 {
+                state.changed += 1;
+                sent.frame.link = (sent.frame.link + 1) % context.rates.len();
             }
             out.push(sent.frame);
         }),
