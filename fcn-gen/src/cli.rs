@@ -1,6 +1,7 @@
 //! The command line: commands and options. `commands.rs` executes them.
 
 pub use crate::device::Role;
+pub use crate::emulate::{Part, Untranslated};
 use crate::mirror::Mirroring;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use fcn_link::pacing::Rate;
@@ -107,7 +108,9 @@ Examples:
   fcn-gen emulate receiver --iface eth1 --forever
   fcn-gen emulate sender --iface eth1 --set flows=16 --peer-mac 02:00:00:00:00:07 --enable-fast-cnp --duration 10s
   fcn-gen emulate congestion-point --config switch-cnp --node spine1 --speed 0.01 --iface a=leaf1 --iface b=leaf2 --forever
-  fcn-gen emulate ingress-pe --config wan-fcn --node pe1 --speed 0.01 --iface in --iface out --enable-wan-fcn --forever";
+  fcn-gen emulate ingress-pe --config wan-fcn --node pe1 --speed 0.01 --iface in --iface out --enable-wan-fcn --forever
+  fcn-gen emulate translator --iface eth1=host --iface eth2=network --enable-fast-cnp --forever
+  fcn-gen emulate receiver --fault list                                        # what can be wrong with it (--fault)";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
@@ -265,11 +268,11 @@ pub struct Run {
 pub struct Emulate {
     /// The role to play
     #[arg(value_enum)]
-    pub role: Role,
+    pub role: Part,
     /// The interface of a link of the node, in the order of its links in the scenario, or of the
     /// link to the named neighbour; give one for each, or for a switch a single one, on which it
     /// also sends back
-    #[arg(long, value_name = "IF[=NODE]", required = true)]
+    #[arg(long, value_name = "IF[=NODE]", required_unless_present = "fault")]
     pub iface: Vec<String>,
     /// The scenario that contains the node: a built-in one, or a file [default: senders, a switch
     /// and a receiver with a slow link]
@@ -299,6 +302,13 @@ pub struct Emulate {
     /// Send FCNs to ingress PEs, or translate them, if the node does so in the scenario
     #[arg(long)]
     pub enable_wan_fcn: bool,
+    /// Play a device with this fault, to test checks and monitors; may be given several times;
+    /// "list" shows the role's
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub fault: Vec<String>,
+    /// What a translator does with a Fast CNP for its host that it cannot translate
+    #[arg(long, value_name = "HOW", default_value = "drop")]
+    pub untranslated: Untranslated,
     /// Method of sending and receiving
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub backend: Backend,

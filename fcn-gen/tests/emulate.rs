@@ -44,6 +44,45 @@ impl Line {
     }
 }
 
+/// A sender, a translator in front of it, a switch and a receiver, each in its own namespace.
+struct Chain([Pair; 3]);
+
+impl Chain {
+    fn new(name: &str) -> Option<Self> {
+        let options = Options::default();
+        let pair = || Pair::with(name, &options);
+        let pairs = [pair()?, pair()?, pair()?];
+        for [left, right] in [[&pairs[0], &pairs[1]], [&pairs[1], &pairs[2]]] {
+            let middle = left.namespace(End::Far);
+            right.ip(End::Near, &["link", "set", "dev", "near", "netns", middle]);
+            left.ip(End::Far, &["link", "set", "dev", "near", "up"]);
+            right.wait_for_carrier(End::Far);
+        }
+        Some(Self(pairs))
+    }
+
+    fn start(&self, role: &str, words: &str) -> Role {
+        let (pair, end, links) = match role {
+            "sender" => (&self.0[0], End::Near, "--iface near"),
+            "translator" => (
+                &self.0[0],
+                End::Far,
+                "--iface near=network --iface far=host",
+            ),
+            "receiver" => (&self.0[2], End::Far, "--iface far"),
+            _ => (&self.0[1], End::Far, "--iface far --iface near"),
+        };
+        start(pair, end, role, &format!("{links} {words}"))
+    }
+
+    fn leaves_nothing(&self) {
+        for pair in &self.0 {
+            assert!(!pair.has_xdp_program(End::Far));
+        }
+        assert!(!self.0[0].has_xdp_program(End::Near));
+    }
+}
+
 /// Starts a role, and waits until it reports that it has begun.
 fn start(pair: &Pair, end: End, role: &str, words: &str) -> Role {
     let mut command = pair.command(end, env!("CARGO_BIN_EXE_fcn-gen"));
@@ -156,6 +195,90 @@ fn congestion_at_a_bump_in_the_wire_slows_the_sender() {
         let link = |report: &Value, what: &str| report["links"][0][what].as_u64();
         assert_eq!(link(&sender, "sent"), link(&switch, "received"), "{what}");
         assert!(link(&sender, "received") <= link(&switch, "sent"), "{what}");
+        line.leaves_nothing();
+    }
+}
+
+#[test]
+fn translated_fast_cnps_slow_a_sender_that_does_not_know_them() {
+    let Some(chain) = Chain::new("translated_fast_cnps") else {
+        return;
+    };
+    for (sets, enable, backend) in [
+        ("", "--enable-fast-cnp", "auto"),
+        (
+            "--set flow.load.rdma_cm=false",
+            "--enable-fast-cnp",
+            "packet",
+        ),
+        ("", "", "auto"),
+    ] {
+        let what = format!("{sets} {enable} {backend}");
+        let words = format!("{sets} --backend {backend}");
+        let receiver = chain.start("receiver", &format!("{words} --forever"));
+        let switch = format!("{words} --enable-fast-cnp --forever");
+        let switch = chain.start("congestion-point", &switch);
+        let translator = format!("{words} {enable} --forever");
+        let translator = chain.start("translator", &translator);
+        let sender = chain.start("sender", &format!("{words} --duration 3s"));
+        let (sender, code) = sender.end();
+        assert_eq!(code, Some(0), "{what}: {sender:#}");
+        for role in [&translator, &switch, &receiver] {
+            role.interrupt();
+        }
+        let (translator, switch) = (translator.end().0, switch.end().0);
+        let counters = &translator["counters"]["translator"];
+        let count = |name: &str| counters[name].as_u64().unwrap();
+        let told = switch["notified"]["fast_cnp_1"].as_u64().unwrap_or(0);
+        assert!(told > 0, "{what}: {switch:#}");
+        let obeyed = slowed(&sender, "cnp");
+        if enable.is_empty() {
+            assert!(count("disabled") > 0 && count("dropped") == count("disabled"));
+            assert_eq!((obeyed, count("translated")), (0, 0), "{what}");
+        } else {
+            assert!(
+                obeyed > 0 && obeyed <= count("translated"),
+                "{what}: {translator:#}"
+            );
+            assert!(count("translated") <= told, "{what}");
+            assert_eq!(translator["notified"]["cnp"], count("translated"), "{what}");
+            assert_eq!(
+                count("inferred") > 0,
+                !sets.is_empty(),
+                "{what}: {translator:#}"
+            );
+        }
+        assert_eq!(sender["passed_over"]["bad_icrc"], 0, "{what}");
+        assert!(sum(&receiver.end().0, "octets_delivered") > 0, "{what}");
+        chain.leaves_nothing();
+    }
+}
+
+#[test]
+fn faults_are_injected_and_reported() {
+    let Some(line) = Line::new("faults_are_injected") else {
+        return;
+    };
+    for backend in ["auto", "packet"] {
+        let words = format!("--enable-fast-cnp --backend {backend}");
+        let receiver = line.start("receiver", &format!("{words} --forever"));
+        let faults = "--fault qp-wrong --fault loss=5 --fault no-rate-limit";
+        let switch = line.start("congestion-point", &format!("{words} {faults} --forever"));
+        assert!(String::from_utf8_lossy(&switch.said).contains("fault    loss=5: it loses"));
+        let sender = line.start("sender", &format!("{words} --duration 2s"));
+        let (sender, code) = sender.end();
+        assert_eq!(code, Some(0), "{sender:#}");
+        switch.interrupt();
+        receiver.interrupt();
+        let (switch, _) = switch.end();
+        let faults = switch["faults"].as_array().unwrap();
+        assert!(faults[0]["frames"].as_u64().unwrap() > 0, "{switch:#}");
+        assert!(faults[1]["frames"].as_u64().unwrap() > 0, "{switch:#}");
+        assert_eq!(faults[2]["frames"], Value::Null, "{switch:#}");
+        // About QPs that the sender does not have; lost packets are sent again.
+        assert_eq!(slowed(&sender, "fast_cnp_1"), 0, "{sender:#}");
+        assert!(sum(&sender, "packets_again") > 0, "{sender:#}");
+        assert!(sum(&receiver.end().0, "octets_delivered") > 0);
         line.leaves_nothing();
     }
 }

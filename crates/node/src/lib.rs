@@ -14,6 +14,7 @@
 //! | reaction point: a sender that slows down | [`reaction_point`] | draft-xiao-rtgwg-rocev2-fast-cnp sections 4 and 5 |
 //! | proxy node: turns proxy notifications into CNPs | [`proxy`] | draft-xiao-rtgwg-proxy-congestion-notification section 3 |
 //! | border: keeps notifications inside their domain | [`border`] | draft-xiao-rtgwg-rocev2-fast-cnp section 5; draft-xiao-rtgwg-proxy-congestion-notification section 6; draft-he-rtgwg-wan-fcn section 6 |
+//! | translator: turns Fast CNPs into CNPs in front of a NIC that does not know them | [`translator`] | draft-xiao-rtgwg-rocev2-fast-cnp sections 4 and 5, InfiniBand volume 1, Annex A17.9 |
 //! | ingress PE: labels flows, turns WAN FCNs into CNPs | [`ingress_pe`] | draft-he-rtgwg-wan-fcn section 4.1 |
 //!
 //! Every feature of the drafts is off until its `Config` enables it, as they demand. Every table is
@@ -42,6 +43,7 @@ mod sender_qps;
 mod testing;
 #[cfg(test)]
 mod tests;
+pub mod translator;
 
 pub use border::Border;
 pub use congestion_point::CongestionPoint;
@@ -53,3 +55,4 @@ pub use proxy::Proxy;
 pub use proxy_directory::ProxyDirectory;
 pub use reaction_point::ReactionPoint;
 pub use sender_qps::{KnownBy, SenderQps};
+pub use translator::Translator;

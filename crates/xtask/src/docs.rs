@@ -8,7 +8,7 @@ use crate::process;
 use crate::report::heading;
 
 /// Generated parts, and the package and tests that write each.
-const WRITERS: [(&str, &str, &[&str]); 4] = [
+const WRITERS: [(&str, &str, &[&str]); 6] = [
     (
         "docs/fields.md",
         cargo::PLUGIN_PACKAGE,
@@ -17,7 +17,17 @@ const WRITERS: [(&str, &str, &[&str]); 4] = [
     (
         "docs/conformance.md",
         cargo::GENERATOR,
-        &["--lib", "the_page_is_made"],
+        &["--lib", "page_matches_the_list"],
+    ),
+    (
+        "fcn-gen/src/check/matrix",
+        cargo::GENERATOR,
+        &["--lib", "check::matrix::faults"],
+    ),
+    (
+        "docs/faults.md",
+        cargo::GENERATOR,
+        &["--lib", "page_matches_the_matrix"],
     ),
     (
         "fcn-top/SCHEMAS.md and schema.json",

@@ -19,6 +19,8 @@ mod command;
 mod congestion_point;
 mod flows;
 mod judge;
+#[cfg(test)]
+mod matrix;
 mod neighbour;
 mod notification;
 mod page;

@@ -6,7 +6,8 @@ use super::judge::{Grade, Outcome, Verdict, untested_core};
 use super::plan::{Plan, Setup, UNTRUSTED_SOURCE, emit_packet};
 use super::roles::{judge, plan};
 use super::statements::{Test, tests};
-use crate::device::{Enabled, Role};
+use crate::device::fault::{InjectedFault, Injector};
+use crate::device::{Enabled, Faulty, LinkNode, Role};
 use crate::gallery::Selection;
 use crate::scenario::model::{Host, Node, NodeId, NodeKind, Simulation, Switch};
 use crate::scenario::{Play, Source, load};
@@ -39,8 +40,8 @@ const ALL: Enabled = Enabled {
 
 /// A network and the device in it.
 #[derive(Clone, Copy)]
-struct Case {
-    role: Role,
+pub(super) struct Case {
+    pub(super) role: Role,
     config: &'static str,
     node: Option<&'static str>,
     sets: &'static [&'static str],
@@ -131,15 +132,18 @@ fn hears(change: impl Fn(&[u8]) -> Vec<Vec<u8>> + 'static) -> Broken {
     }
 }
 
-/// Plays a plan against a device in virtual time.
+/// Plays a plan against a device in virtual time; also returns the faults injected.
 fn play<'s>(
     (simulation, device): (&'s Simulation, NodeId),
-    own: &Simulation,
+    (own, injector): (&Simulation, Option<Injector>),
     plan: Plan,
     broken: &Broken,
-) -> (Plan, Record) {
+) -> (Plan, Record, Vec<InjectedFault>) {
     let links = LiveNode::links(own, device).count();
-    let mut live = LiveNode::new(own, device, vec![frames::mac(device); links], None);
+    let mut live = Faulty {
+        node: LiveNode::new(own, device, vec![frames::mac(device); links], None),
+        injector,
+    };
     let macs = vec![[2, 0, 0, 0, 0, 9]; links];
     let mut bench: Bench<'s> = Bench::new(simulation, device, &macs, None, plan);
     let mut now = Ps(0);
@@ -185,7 +189,21 @@ fn play<'s>(
             }
         }
     }
-    bench.end(now)
+    let faults = live
+        .injector
+        .as_ref()
+        .map_or_else(Vec::new, Injector::report);
+    let (plan, record) = bench.end(now);
+    (plan, record, faults)
+}
+
+/// Runs a check of a device with these faults; also returns what they have done.
+pub(super) fn checked_with_faults(
+    case: &Case,
+    off: bool,
+    faults: &[String],
+) -> (Vec<Outcome>, Vec<InjectedFault>) {
+    run(case, off, &sound(), None, Ps(0), faults)
 }
 
 fn checked(case: &Case, off: bool, broken: &Broken) -> Vec<Outcome> {
@@ -205,6 +223,17 @@ fn checked_late(
     only: Option<Test>,
     late: Ps,
 ) -> Vec<Outcome> {
+    run(case, off, broken, only, late, &[]).0
+}
+
+fn run(
+    case: &Case,
+    off: bool,
+    broken: &Broken,
+    only: Option<Test>,
+    late: Ps,
+    faults: &[String],
+) -> (Vec<Outcome>, Vec<InjectedFault>) {
     let (simulation, device) = network(case);
     let mut own = simulation.clone();
     let simulation = prepared(
@@ -220,25 +249,27 @@ fn checked_late(
         (flow.stop, flow.messages) = (simulation.duration, None);
     }
     (broken.configured)(&mut own, device);
+    let injector =
+        (!faults.is_empty()).then(|| Injector::new(faults, case.role, &mut own, device).unwrap());
     let mut setup = Setup::new(&simulation, device, case.role, off);
     setup
         .wanted
         .retain(|test| only.is_none_or(|only| *test == only));
     let plan = plan(&setup).unwrap();
-    let (plan, mut record) = play((&simulation, device), &own, plan, broken);
+    let (plan, mut record, faults) = play((&simulation, device), (&own, injector), plan, broken);
     assert_eq!(record.unrecorded, 0);
     for frame in &mut record.frames {
         frame.since.0 = frame.since.0.saturating_sub(late.0);
     }
-    judge(&setup, &plan, &record).outcomes
+    (judge(&setup, &plan, &record).outcomes, faults)
 }
 
-fn ids(outcomes: &[Outcome], grade: Grade) -> Vec<&'static str> {
+pub(super) fn ids(outcomes: &[Outcome], grade: Grade) -> Vec<&'static str> {
     let those = outcomes.iter().filter(|outcome| outcome.grade == grade);
     those.map(|outcome| outcome.test.id()).collect()
 }
 
-fn describe(outcomes: &[Outcome]) -> String {
+pub(super) fn describe(outcomes: &[Outcome]) -> String {
     let others = outcomes.iter().filter(|o| o.grade != Grade::Passed);
     let lines = others.map(|outcome| {
         format!(
@@ -266,18 +297,18 @@ const fn case(
     }
 }
 
-const SWITCH: Case = case(Role::CongestionPoint, "link", None, &[]);
-const RECEIVER: Case = case(Role::Receiver, "link", None, &[]);
-const SENDER: Case = case(Role::Sender, "link", None, &["flows=4"]);
+pub(super) const SWITCH: Case = case(Role::CongestionPoint, "link", None, &[]);
+pub(super) const RECEIVER: Case = case(Role::Receiver, "link", None, &[]);
+pub(super) const SENDER: Case = case(Role::Sender, "link", None, &["flows=4"]);
 
-const TRACES: Case = case(
+pub(super) const TRACES: Case = case(
     Role::CongestionPoint,
     "link",
     None,
     &["mechanism=fast-cnp-ioam"],
 );
-const FOR_PROXY: Case = case(Role::CongestionPoint, "proxy", Some("leaf2"), &[]);
-const BORDER: Case = case(Role::CongestionPoint, "border", Some("border"), &[]);
+pub(super) const FOR_PROXY: Case = case(Role::CongestionPoint, "proxy", Some("leaf2"), &[]);
+pub(super) const BORDER: Case = case(Role::CongestionPoint, "border", Some("border"), &[]);
 const BORDER_PROXY: Case = case(
     Role::CongestionPoint,
     "border",
@@ -290,7 +321,7 @@ const BORDER_WAN: Case = case(
     Some("border"),
     &["edge=srv6", "mechanism=wan-fcn"],
 );
-const VXLAN: Case = case(
+pub(super) const VXLAN: Case = case(
     Role::CongestionPoint,
     "border",
     Some("border"),
@@ -302,7 +333,7 @@ const SR_MPLS: Case = case(
     Some("border"),
     &["edge=sr-mpls", "mechanism=wan-fcn"],
 );
-const TRACING_SENDER: Case = case(
+pub(super) const TRACING_SENDER: Case = case(
     Role::Sender,
     "link",
     None,
@@ -314,16 +345,16 @@ const NAMING_SENDER: Case = case(
     Some("s1"),
     &["known_by=option", "flow.load.count=2"],
 );
-const IPV4_SWITCH: Case = case(
+pub(super) const IPV4_SWITCH: Case = case(
     Role::CongestionPoint,
     "proxy",
     Some("leaf2"),
     &["known_by=ospfv2", "ip=4"],
 );
-const IN_WAN: Case = case(Role::CongestionPoint, "wan-fcn", Some("p1"), &[]);
-const FAST_RECEIVER: Case = case(Role::Receiver, "receiver-fast-cnp", None, &[]);
-const PROXY: Case = case(Role::Proxy, "proxy", None, &[]);
-const INGRESS: Case = case(Role::IngressPe, "wan-fcn", Some("pe1"), &[]);
+pub(super) const IN_WAN: Case = case(Role::CongestionPoint, "wan-fcn", Some("p1"), &[]);
+pub(super) const FAST_RECEIVER: Case = case(Role::Receiver, "receiver-fast-cnp", None, &[]);
+pub(super) const PROXY: Case = case(Role::Proxy, "proxy", None, &[]);
+pub(super) const INGRESS: Case = case(Role::IngressPe, "wan-fcn", Some("pe1"), &[]);
 /// All cases.
 const CASES: [Case; 17] = [
     SWITCH,

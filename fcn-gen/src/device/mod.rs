@@ -1,6 +1,8 @@
-//! What `emulate` and `check` share: the scenario around a device, the role of its node, and the
-//! interfaces that are the node's links.
+//! What `emulate` and `check` share: the scenario around a device, the role of its node, the faults
+//! that it may have, and the interfaces that are the node's links.
 
+pub mod fault;
+mod node;
 mod role;
 mod wire;
 
@@ -12,6 +14,7 @@ use fcn_link::port::{Options, Port};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::sending::{Backend, explain, longest_frame};
 
+pub use node::{Faulty, LinkNode};
 pub use role::{Enabled, Role, injects};
 pub use wire::Wire;
 
@@ -82,15 +85,32 @@ pub fn interfaces(
     let links: Vec<usize> = LiveNode::links(simulation, node).collect();
     let peer = |link: usize| {
         let peer = simulation.links[link].other_end(node);
-        simulation.nodes[peer].name.clone()
+        simulation.nodes[peer].name.as_str()
     };
-    let peers: Vec<String> = links.iter().map(|link| peer(*link)).collect();
+    let peers: Vec<&str> = links.iter().map(|link| peer(*link)).collect();
     let is_one = may_be_one && is_one(iface, simulation, node);
-    if iface.len() != links.len() && !is_one {
+    let owner = (simulation.nodes[node].name.as_str(), &peers[..]);
+    let mut played = assign((iface, allow_default_route), owner, (may_be_one, is_one))?;
+    for played in &mut played {
+        played.link = links[played.link];
+    }
+    Ok(played)
+}
+
+/// Returns the named interfaces, in the order of the peers at the other ends of the owner's links;
+/// `link` is the peer's index. One interface can be for all of them.
+///
+/// # Errors
+/// As for [`interfaces`].
+pub fn assign(
+    (iface, allow_default_route): (&[String], bool),
+    (owner, peers): (&str, &[&str]),
+    (may_be_one, is_one): (bool, bool),
+) -> Result<Vec<Played>> {
+    if iface.len() != peers.len() && !is_one {
         return Err(Failure::usage("--iface").and(format!(
-            "{} has {}, to {}: name an interface for each, in this order or as IF=NODE{}",
-            simulation.nodes[node].name,
-            fcn_tool::quantity::counted(links.len() as u64, "link"),
+            "{owner} has {}, to {}: name an interface for each, in this order or as IF=NODE{}",
+            fcn_tool::quantity::counted(peers.len() as u64, "link"),
             peers.join(", "),
             if may_be_one {
                 " (a switch can also use one for all)"
@@ -99,15 +119,14 @@ pub fn interfaces(
             }
         )));
     }
-    let mut played: Vec<Option<Played>> = links.iter().map(|_| None).collect();
+    let mut played: Vec<Option<Played>> = peers.iter().map(|_| None).collect();
     for (index, named) in iface.iter().enumerate() {
         let (name, place) = match named.split_once('=') {
             Some((name, wanted)) => {
-                let place = peers.iter().position(|peer| peer == wanted);
+                let place = peers.iter().position(|peer| *peer == wanted);
                 let place = place.ok_or_else(|| {
                     Failure::usage("--iface").and(format!(
-                        "`{wanted}` is not a neighbour of {}; neighbours: {}",
-                        simulation.nodes[node].name,
+                        "`{wanted}` is not a neighbour of {owner}; neighbours: {}",
                         peers.join(", ")
                     ))
                 })?;
@@ -130,10 +149,10 @@ pub fn interfaces(
         }
         played[place] = Some(Played {
             interface,
-            link: links[place],
+            link: place,
             peer: match is_one {
                 true => peers.join(", "),
-                false => peers[place].clone(),
+                false => peers[place].to_owned(),
             },
         });
     }

@@ -2,22 +2,28 @@
 
 use super::drive::{Drive, LinkTraffic, Measured, RunEnd};
 use super::metrics::{self, Names};
-use super::report::{LinkReport, Outage, Report, Times};
+use super::report::{LinkReport, Outage, Report};
+use super::translator::{self, Part};
 use crate::cli::Emulate;
+use crate::device::fault::{self, InjectedFault, Injector};
 use crate::device::{
-    DATA_HEADERS, Enabled, Played, injects, interfaces, is_one, load, open, refuse_longer,
+    DATA_HEADERS, Enabled, Faulty, LinkNode, Played, Role, injects, interfaces, is_one, load, open,
+    refuse_longer,
 };
 use crate::scenario::Scenario;
 use crate::scenario::model::{Flow, NodeId, NodeKind, Simulation};
 use crate::sim::live::LiveNode;
 use crate::units::Ps;
 use fcn_link::clock::{Monotonic, Waiting};
+use fcn_link::port::Port;
 use fcn_tool::console::{Console, print, print_json};
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::{bits_per_second, grouped};
 use parking_lot::Mutex;
 use std::fmt::Write as _;
+use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Name of the report's schema.
@@ -27,156 +33,103 @@ pub const EMULATE_VERSION: u32 = 1;
 
 /// A duration that never ends in practice, but does not overflow in sums of times: a hundred days.
 const FOREVER: Ps = Ps(100 * 24 * 3_600 * Ps::SECOND.0);
+
 /// Runs `emulate` with these options.
 ///
 /// # Errors
 /// The scenario is invalid, the role cannot be played, a link cannot be opened or fails, no traffic
 /// passed, or the run was interrupted.
 pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
+    match options.role {
+        Part::Role(role) => emulate_node(options, role, console),
+        Part::Translator => translator::emulate(options, console),
+    }
+}
+
+/// Refuses a run without an end, unless that was requested.
+///
+/// # Errors
+/// Neither a duration nor `--forever` is given.
+pub fn demand_end(options: &Emulate) -> Result {
+    if options.duration.is_none() && !options.forever {
+        return Err(Failure::usage("emulate needs --duration or --forever")
+            .and(options.role.id())
+            .and("for example --duration 10s, or --forever until Ctrl-C"));
+    }
+    Ok(())
+}
+
+fn emulate_node(options: &Emulate, role: Role, console: &mut Console<'_>) -> Result {
+    if options.fault.iter().any(|fault| fault == "list") {
+        return print(console.out, &fault::listing(role));
+    }
     let (scenario, mut simulation) = load(options.config.as_deref(), &options.sets)?;
-    let node = options.role.node(&simulation, options.node.as_deref())?;
+    let node = role.node(&simulation, options.node.as_deref())?;
     let enabled = Enabled {
         fast_cnp: options.enable_fast_cnp,
         proxy: options.enable_proxy,
         wan_fcn: options.enable_wan_fcn,
     };
     let off = enabled.restrict(&mut simulation.nodes[node]);
-    if options.duration.is_none() && !options.forever {
-        return Err(Failure::usage("emulate needs --duration or --forever")
-            .and(options.role.id())
-            .and("for example --duration 10s, or --forever until Ctrl-C"));
-    }
+    demand_end(options)?;
     bound(&mut simulation, options);
+    let injector = match options.fault.as_slice() {
+        [] => None,
+        faults => Some(Injector::new(faults, role, &mut simulation, node)?),
+    };
+    let faults = injector.as_ref().map_or_else(Vec::new, Injector::report);
     let named = (&options.iface[..], options.allow_default_route, true);
     let played = interfaces(named, &simulation, node)?;
     let flows = simulation.flows.iter().filter(|flow| flow.from == node);
     let payload = flows.map(|flow| usize::from(flow.mtu)).max();
     refuse_longer(&played, payload.map_or(0, |payload| payload + DATA_HEADERS))?;
-    let listener = options
-        .prometheus
-        .map(fcn_tool::metrics::listen)
-        .transpose()?;
-    let stop = (console.catch_interrupt)()?;
-    let mut ports = open(options.backend, &played)?;
-    let modes: Vec<String> = ports.iter().map(|port| port.mode().to_owned()).collect();
+    let links = OpenLinks::new(options, played, console)?;
     if !options.quiet {
         let text = announcement(
             options,
             &scenario,
             &simulation,
             node,
-            (&played, &modes),
-            &off,
+            &links,
+            (&off, &faults),
         );
         print(console.err, &text)?;
     }
-    let macs = played.iter().map(|p| p.interface.mac().unwrap_or_default());
+    let macs = links.played.iter();
+    let macs = macs.map(|p| p.interface.mac().unwrap_or_default());
     let mut live = LiveNode::new(&simulation, node, macs.collect(), options.peer_mac);
     if is_one(&options.iface, &simulation, node) {
         live.reflect();
     }
-    let names = Names {
-        role: [
-            options.role.id(),
-            &simulation.nodes[node].name,
-            &scenario.name,
-            simulation.mechanism.id(),
-        ]
-        .map(str::to_owned),
-        interfaces: played
-            .iter()
-            .map(|p| p.interface.name().to_owned())
-            .collect(),
+    let live = Faulty {
+        node: live,
+        injector,
     };
-    let page = Arc::new(Mutex::new(metrics::page(
-        &names,
-        &Measured::default(),
-        &mut live,
-    )));
-    let server = listener.map(|listener| {
-        let page = Arc::clone(&page);
-        fcn_tool::metrics::serve(listener, "fcn-gen", move || page.lock().clone())
-    });
-    let server = server.transpose()?;
-    if let (Some(server), false) = (&server, options.quiet) {
-        let text = format!("metrics  http://{}/metrics", server.address());
-        print(console.err, &text)?;
-    }
-    // An unoptimised build works most of the time: with raised priority, several of them would
-    // starve other programs.
-    let mut clock = match cfg!(debug_assertions) {
-        true => Monotonic::new(Waiting::Sleep),
-        false => Monotonic::with_precedence(Waiting::Sleep),
-    };
-    let drive = Drive::new(&mut ports, &mut clock, live, options.speed);
+    let own = &simulation.nodes[node].name;
+    let role_names = [role.id(), own, &scenario.name, simulation.mechanism.id()];
     let begins_flows = simulation.flows.iter().any(|flow| flow.from == node);
     let ends = simulation
         .flows
         .iter()
         .all(|flow| flow.from != node || flow.messages.is_some());
-    let mut before = Measured::default();
-    let (ended, live, measured) = drive.run(
-        options.duration,
-        begins_flows && ends,
-        &stop,
-        &mut |at, now, node| {
-            if server.is_some() {
-                *page.lock() = metrics::page(&names, now, node);
-            }
-            let news: String = now.news.drain(..).map(|news| news + "\n").collect();
-            if !options.quiet {
-                let text = news + &tick((at, options.speed), now, &before, node);
-                before.traffic.clone_from(&now.traffic);
-                // A closed standard error is no reason to stop.
-                let _ = console.err.write_all(text.as_bytes());
-            }
-        },
-    );
-    let links = played.iter().zip(&modes).zip(&ports).zip(&measured.traffic);
-    let links = links.map(|(((played, mode), port), passed)| {
-        let outages = Outage::of(port);
-        LinkReport {
-            interface: played.interface.name().to_owned(),
-            peer: played.peer.clone(),
-            mode: mode.clone(),
-            traffic: LinkTraffic {
-                refused: passed.refused.saturating_sub(outages.lost),
-                ..*passed
-            },
-            lost: port.lost(),
-            outages,
-        }
-    });
+    let (run, live) = links.run(options, role_names, live, begins_flows && ends, console)?;
+    let faults = live
+        .injector
+        .as_ref()
+        .map_or_else(Vec::new, Injector::report);
+    let live = live.node;
     let (passed_over, counters) = (live.passed_over(), live.counters());
     let opened = live.has_opened();
     let outcome = live.end(&scenario.name);
     let truth = outcome.truth;
-    let own = &simulation.nodes[node].name;
     let ends_here = |flow: &Flow| flow.from == node || flow.to == node;
     let flows = simulation.flows.iter().zip(truth.flows);
-    let reactions = measured.reactions.iter();
     let report = Report {
-        schema: EMULATE_SCHEMA,
-        version: EMULATE_VERSION,
-        role: options.role.id(),
-        node: own.clone(),
-        scenario: scenario.name.clone(),
-        mechanism: simulation.mechanism.id(),
-        speed: options.speed,
-        seconds: measured.ran as f64 / 1e9,
-        ended: ended.text(),
-        links: links.collect(),
         notified: (outcome.metrics.notifications.iter())
             .map(|(kind, count)| (kind.id(), *count))
             .collect(),
-        reactions: reactions
-            .map(|(kind, all)| (kind.id(), Times::of(all)))
-            .collect(),
-        late: Times::of(&measured.late),
-        counters: (counters.into_iter())
-            .map(|(role, counters)| (role, counters.into_iter().collect()))
-            .collect(),
         passed_over: passed_over.named().collect(),
+        faults,
         switch: truth
             .switches
             .into_iter()
@@ -184,19 +137,152 @@ pub fn emulate(options: &Emulate, console: &mut Console<'_>) -> Result {
         flows: flows
             .filter_map(|(flow, truth)| ends_here(flow).then_some(truth))
             .collect(),
+        ..Report::of(role_names, options.speed, &run, counters)
     };
+    show(&report, options, console)?;
+    conclude(
+        run.ended,
+        &report,
+        (begins_flows, opened),
+        injects(&simulation, node),
+    )
+}
+
+/// Prints a report as the options demand.
+pub fn show(report: &Report, options: &Emulate, console: &mut Console<'_>) -> Result {
     if options.json {
-        print_json(console.out, &report)?;
+        print_json(console.out, report)
     } else if !options.quiet {
-        print(console.out, &report.text())?;
+        print(console.out, &report.text())
+    } else {
+        Ok(())
     }
-    let injects = injects(&simulation, node);
-    conclude(ended, &report, (begins_flows, opened), injects)
+}
+
+/// The opened interfaces of a run.
+pub struct OpenLinks {
+    pub played: Vec<Played>,
+    /// Method of sending and receiving of each.
+    pub modes: Vec<String>,
+    ports: Vec<Port>,
+    listener: Option<TcpListener>,
+    stop: Arc<AtomicBool>,
+}
+
+/// A run that is over.
+pub struct FinishedRun {
+    pub ended: RunEnd,
+    pub measured: Measured,
+    pub links: Vec<LinkReport>,
+}
+
+impl OpenLinks {
+    /// Opens the interfaces, and catches interruptions from then on.
+    ///
+    /// # Errors
+    /// An interface or the port for metrics cannot be opened.
+    pub fn new(options: &Emulate, played: Vec<Played>, console: &Console<'_>) -> Result<Self> {
+        let listener = options
+            .prometheus
+            .map(fcn_tool::metrics::listen)
+            .transpose()?;
+        let stop = (console.catch_interrupt)()?;
+        let ports = open(options.backend, &played)?;
+        Ok(Self {
+            modes: ports.iter().map(|port| port.mode().to_owned()).collect(),
+            played,
+            ports,
+            listener,
+            stop,
+        })
+    }
+
+    /// Runs a node on the links, until its own flows are complete if `until_done` is set; `role` is
+    /// the role, and the names of its node, its scenario and its mechanism.
+    ///
+    /// # Errors
+    /// Metrics cannot be served, or a stream cannot be written to.
+    pub fn run<N: LinkNode>(
+        mut self,
+        options: &Emulate,
+        role: [&str; 4],
+        mut node: N,
+        until_done: bool,
+        console: &mut Console<'_>,
+    ) -> Result<(FinishedRun, N)> {
+        let interfaces = self.played.iter();
+        let names = Names {
+            role: role.map(str::to_owned),
+            interfaces: interfaces.map(|p| p.interface.name().to_owned()).collect(),
+        };
+        let page = metrics::page(&names, &Measured::default(), &mut node);
+        let page = Arc::new(Mutex::new(page));
+        let server = self.listener.take().map(|listener| {
+            let page = Arc::clone(&page);
+            fcn_tool::metrics::serve(listener, "fcn-gen", move || page.lock().clone())
+        });
+        let server = server.transpose()?;
+        if let (Some(server), false) = (&server, options.quiet) {
+            let text = format!("metrics  http://{}/metrics", server.address());
+            print(console.err, &text)?;
+        }
+        // An unoptimised build works most of the time: with raised priority, several of them would
+        // starve other programs.
+        let mut clock = match cfg!(debug_assertions) {
+            true => Monotonic::new(Waiting::Sleep),
+            false => Monotonic::with_precedence(Waiting::Sleep),
+        };
+        let drive = Drive::new(&mut self.ports, &mut clock, node, options.speed);
+        let mut before = Measured::default();
+        let (ended, node, measured) = drive.run(
+            options.duration,
+            until_done,
+            &self.stop,
+            &mut |at, now, node| {
+                if server.is_some() {
+                    *page.lock() = metrics::page(&names, now, node);
+                }
+                let news: String = now.news.drain(..).map(|news| news + "\n").collect();
+                if !options.quiet {
+                    let text = news + &tick((at, options.speed), now, &before, node);
+                    before.traffic.clone_from(&now.traffic);
+                    // A closed standard error is no reason to stop.
+                    let _ = console.err.write_all(text.as_bytes());
+                }
+            },
+        );
+        let run = FinishedRun {
+            links: self.report(&measured),
+            ended,
+            measured,
+        };
+        Ok((run, node))
+    }
+
+    fn report(&self, measured: &Measured) -> Vec<LinkReport> {
+        let links = self.played.iter().zip(&self.modes).zip(&self.ports);
+        let links = links.zip(&measured.traffic);
+        let links = links.map(|(((played, mode), port), passed)| {
+            let outages = Outage::of(port);
+            LinkReport {
+                interface: played.interface.name().to_owned(),
+                peer: played.peer.clone(),
+                mode: mode.clone(),
+                traffic: LinkTraffic {
+                    refused: passed.refused.saturating_sub(outages.lost),
+                    ..*passed
+                },
+                lost: port.lost(),
+                outages,
+            }
+        });
+        links.collect()
+    }
 }
 
 /// Succeeds only if frames were received, unless the node injects packets, which have no answer,
 /// and, if it begins flows, a connection was opened.
-fn conclude(
+pub fn conclude(
     end: RunEnd,
     report: &Report,
     (begins_flows, opened): (bool, bool),
@@ -249,8 +335,8 @@ fn announcement(
     scenario: &Scenario,
     simulation: &Simulation,
     node: NodeId,
-    (played, modes): (&[Played], &[String]),
-    off: &[(&str, &str)],
+    links: &OpenLinks,
+    (off, faults): (&[(&str, &str)], &[InjectedFault]),
 ) -> String {
     let mut text = String::new();
     let mut line = |name: &str, what: String| {
@@ -263,7 +349,7 @@ fn announcement(
     line("scenario", format!("{name}: {about} ({mechanism})"));
     let addresses = format!("{}, {}", values.ipv6, values.ipv4);
     line("address", addresses);
-    for (played, mode) in played.iter().zip(modes) {
+    for (played, mode) in links.played.iter().zip(&links.modes) {
         let link = &simulation.links[played.link];
         let rate = link.rate.bits_per_second() as f64 * options.speed;
         let mut what = format!(
@@ -300,12 +386,19 @@ fn announcement(
     for (what, option) in off {
         line("off", format!("{what}; {option} enables it"));
     }
-    let until = match options.duration {
+    for InjectedFault { fault, about, .. } in faults {
+        line("fault", format!("{fault}: {about}"));
+    }
+    line("until", end_of(options));
+    text
+}
+
+/// Describes when a run ends.
+pub fn end_of(options: &Emulate) -> String {
+    match options.duration {
         Some(duration) => format!("{duration:?} have passed, or Ctrl-C"),
         None => "Ctrl-C".to_owned(),
-    };
-    line("until", until);
-    text
+    }
 }
 
 /// Formats the progress line.
@@ -313,7 +406,7 @@ fn tick(
     (at, speed): (u64, f64),
     now: &Measured,
     before: &Measured,
-    node: &mut LiveNode<'_>,
+    node: &mut impl LinkNode,
 ) -> String {
     let sum = |measured: &Measured| {
         let traffic = measured.traffic.iter();

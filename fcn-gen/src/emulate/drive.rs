@@ -1,7 +1,7 @@
 //! The main loop: receives frames, runs timers, and sends frames at their times.
 
-use crate::device::Wire;
-use crate::sim::live::{LiveNode, OutgoingFrame};
+use crate::device::{LinkNode, Wire};
+use crate::sim::live::OutgoingFrame;
 use crate::units::Ps;
 use fcn_link::clock::Clock;
 use fcn_wire::Kind;
@@ -109,10 +109,10 @@ impl Pace {
 }
 
 /// Runs a node on its links.
-pub struct Drive<'a, 's, W, C> {
+pub struct Drive<'a, W, C, N> {
     wire: &'a mut W,
     clock: &'a mut C,
-    node: LiveNode<'s>,
+    node: N,
     pace: Pace,
     /// Frames to send later, by due time and sequence number.
     held: BTreeMap<(u64, u64), OutgoingFrame>,
@@ -123,9 +123,9 @@ pub struct Drive<'a, 's, W, C> {
     measured: Measured,
 }
 
-impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
+impl<'a, W: Wire, C: Clock, N: LinkNode> Drive<'a, W, C, N> {
     /// Creates a drive that begins now, with the node's time running `speed` times as fast.
-    pub fn new(wire: &'a mut W, clock: &'a mut C, node: LiveNode<'s>, speed: f64) -> Self {
+    pub fn new(wire: &'a mut W, clock: &'a mut C, node: N, speed: f64) -> Self {
         let start = clock.now();
         let measured = Measured {
             traffic: vec![LinkTraffic::default(); wire.links()],
@@ -152,8 +152,8 @@ impl<'a, 's, W: Wire, C: Clock> Drive<'a, 's, W, C> {
         for_: Option<Duration>,
         until_done: bool,
         stop: &AtomicBool,
-        tick: &mut dyn FnMut(u64, &mut Measured, &mut LiveNode<'s>),
-    ) -> (RunEnd, LiveNode<'s>, Measured) {
+        tick: &mut dyn FnMut(u64, &mut Measured, &mut N),
+    ) -> (RunEnd, N, Measured) {
         let start = self.pace.start;
         let end = for_.map(|d| start.saturating_add(d.as_nanos() as u64));
         let (mut next_tick, mut next_look) = (start + TICK, start + TEND);

@@ -1,7 +1,7 @@
 //! Prometheus metrics of a role while it runs.
 
 use super::drive::Measured;
-use crate::sim::live::LiveNode;
+use crate::device::LinkNode;
 use fcn_tool::metrics::Page;
 use hdrhistogram::Histogram;
 
@@ -30,7 +30,7 @@ pub struct Names {
 }
 
 /// Returns the page of metrics.
-pub fn page(names: &Names, measured: &Measured, node: &mut LiveNode<'_>) -> String {
+pub fn page(names: &Names, measured: &Measured, node: &mut impl LinkNode) -> String {
     let mut page = Page::default();
     let version = env!("CARGO_PKG_VERSION");
     page.family(&BUILD).add(&[version], 1);
@@ -94,6 +94,7 @@ mod tests {
     use super::*;
     use crate::emulate::drive::LinkTraffic;
     use crate::scenario::{Play, Source, load};
+    use crate::sim::live::LiveNode;
     use fcn_wire::Kind;
 
     #[test]

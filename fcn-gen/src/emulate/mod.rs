@@ -45,6 +45,9 @@
 //! **One interface**: a switch can have all its links on one. Received frames are treated as coming
 //! from the link towards their sender, and are sent back with the MAC addresses of a router.
 //!
+//! **A translator** (`translator.rs`) is no node of a scenario: it stands in front of a host, and
+//! translates the Fast CNPs for it by `fcn_node::translator`, in the same loop.
+//!
 //! **Reaction time** is measured from the time at which the loop took the frame to answer from the
 //! ring to the time at which the answer was handed to the kernel, without the delay of the
 //! scenario's link. Interlocks, Ctrl-C and exit codes are the same as for every sender here.
@@ -53,8 +56,10 @@ mod command;
 mod drive;
 mod metrics;
 mod report;
+mod translator;
 
 pub use command::{EMULATE_SCHEMA, EMULATE_VERSION, emulate};
+pub use translator::{Part, Untranslated};
 
 #[cfg(doc)]
 use crate::sim::live::LiveNode;

@@ -1,6 +1,9 @@
 //! The report at the end of a run, as text and as JSON. docs/emulate.md describes the JSON.
 
+use super::command::{EMULATE_SCHEMA, EMULATE_VERSION, FinishedRun};
 use super::drive::{LinkTraffic, RunEnd};
+use crate::device::fault::InjectedFault;
+use crate::sim::live::Counters;
 use crate::truth::{FlowTruth, SwitchTruth};
 use fcn_link::port::Port;
 use fcn_tool::quantity::{bits_per_second, counted, grouped};
@@ -15,10 +18,10 @@ use std::time::Duration;
 pub struct Report {
     pub schema: &'static str,
     pub version: u32,
-    pub role: &'static str,
+    pub role: String,
     pub node: String,
     pub scenario: String,
-    pub mechanism: &'static str,
+    pub mechanism: String,
     pub speed: f64,
     pub seconds: f64,
     pub ended: String,
@@ -32,6 +35,9 @@ pub struct Report {
     /// Counters by role.
     pub counters: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
     pub passed_over: BTreeMap<&'static str, u64>,
+    /// Injected faults.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<InjectedFault>,
     /// Statistics of a switch.
     pub switch: Option<SwitchTruth>,
     /// Flows that begin or end at a host.
@@ -39,7 +45,7 @@ pub struct Report {
 }
 
 /// Statistics of a link.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct LinkReport {
     pub interface: String,
     pub peer: String,
@@ -52,7 +58,7 @@ pub struct LinkReport {
 }
 
 /// Outages of a link: down, without carrier, or removed.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Outage {
     pub count: u64,
     pub seconds: f64,
@@ -125,6 +131,41 @@ impl RunEnd {
 }
 
 impl Report {
+    /// Creates the report of a run, with what every role has. `role` is the role, and the names of
+    /// its node, its scenario and its mechanism.
+    pub fn of(
+        [role, node, scenario, mechanism]: [&str; 4],
+        speed: f64,
+        run: &FinishedRun,
+        counters: Counters,
+    ) -> Self {
+        let measured = &run.measured;
+        Self {
+            schema: EMULATE_SCHEMA,
+            version: EMULATE_VERSION,
+            role: role.to_owned(),
+            node: node.to_owned(),
+            scenario: scenario.to_owned(),
+            mechanism: mechanism.to_owned(),
+            speed,
+            seconds: measured.ran as f64 / 1e9,
+            ended: run.ended.text(),
+            links: run.links.clone(),
+            notified: BTreeMap::new(),
+            reactions: (measured.reactions.iter())
+                .map(|(kind, all)| (kind.id(), Times::of(all)))
+                .collect(),
+            late: Times::of(&measured.late),
+            counters: (counters.into_iter())
+                .map(|(role, counters)| (role, counters.into_iter().collect()))
+                .collect(),
+            passed_over: BTreeMap::new(),
+            faults: Vec::new(),
+            switch: None,
+            flows: Vec::new(),
+        }
+    }
+
     /// Returns the report as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -135,6 +176,18 @@ impl Report {
             "ended",
             format!("{}, after {:.3} s", self.ended, self.seconds),
         );
+        for InjectedFault {
+            fault,
+            about,
+            frames,
+        } in &self.faults
+        {
+            let frames = frames.map_or_else(
+                || "by configuration".to_owned(),
+                |frames| counted(frames, "frame"),
+            );
+            line("fault", format!("{fault}: {about}; {frames}"));
+        }
         for link in &self.links {
             let traffic = &link.traffic;
             let rate = |octets: u64| bits_per_second(octets as f64 * 8.0 / self.seconds.max(1e-9));

@@ -228,7 +228,7 @@ impl ReactionPoint {
                 Err(Ignored::UnknownOption)
             }
             Message::Cnp(cnp) => {
-                self.check_icrc(frame)?;
+                check_icrc(&self.config, frame)?;
                 // Names the sender's own QP, whichever node sent it: the receiver, a proxy node or
                 // an ingress PE.
                 let flow = self.by_qp.get(&cnp.dest_qp()).copied();
@@ -237,7 +237,7 @@ impl ReactionPoint {
                 Ok(reaction)
             }
             Message::FastCnp(message) => {
-                let receiver = self.accept(frame, &message)?;
+                let receiver = accept_fast_cnp(&self.config, frame, &message)?;
                 let trace = message.parsed.ok().and_then(|option| option.trace());
                 let flow = self.by_receiver.get(&receiver).copied();
                 let notice = Notice {
@@ -251,44 +251,6 @@ impl ReactionPoint {
             // A CNP by its opcode, but not by its length.
             Message::Roce(bth, _) if bth.opcode() == Opcode::CNP => Err(Ignored::Malformed),
             _ => Err(Ignored::NotANotification),
-        }
-    }
-
-    /// Returns the receiver and QP that a Fast CNP names, if it is acceptable.
-    fn accept(
-        &self,
-        frame: &Frame<'_>,
-        message: &FastCnpMessage<'_>,
-    ) -> Result<(IpAddr, Qp), Ignored> {
-        if !self.config.fast_cnp {
-            return Err(Ignored::FeatureOff);
-        }
-        let source = frame.ip().ok_or(Ignored::Malformed)?.source;
-        if !access::list_contains(&self.config.access_list, source) {
-            return Err(Ignored::NotOnAccessList);
-        }
-        let (Ok(option), Some(cnp)) = (message.parsed, message.cnp) else {
-            return Err(Ignored::Malformed);
-        };
-        let mut findings = Findings::new();
-        frame.check(IcrcCheck::Off, &mut findings);
-        let broken = findings.worst() >= Some(Severity::Error);
-        if broken || matches!(frame.end(), End::Malformed(_)) {
-            return Err(Ignored::Malformed);
-        }
-        self.check_icrc(frame)?;
-        Ok((option.original_destination().into(), cnp.dest_qp()))
-    }
-
-    fn check_icrc(&self, frame: &Frame<'_>) -> Result<(), Ignored> {
-        if !self.config.verify_icrc {
-            return Ok(());
-        }
-        match frame.verify_icrc() {
-            Verdict::Good(_) => Ok(()),
-            Verdict::Bad { .. } => Err(Ignored::BadIcrc),
-            // Contradictory lengths: it is unclear what the ICRC covers.
-            Verdict::Unchecked => Err(Ignored::Malformed),
         }
     }
 
@@ -371,6 +333,44 @@ impl ReactionPoint {
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+}
+
+/// Returns the receiver and QP that a Fast CNP names, if it is acceptable.
+pub(crate) fn accept_fast_cnp(
+    config: &Config,
+    frame: &Frame<'_>,
+    message: &FastCnpMessage<'_>,
+) -> Result<(IpAddr, Qp), Ignored> {
+    if !config.fast_cnp {
+        return Err(Ignored::FeatureOff);
+    }
+    let source = frame.ip().ok_or(Ignored::Malformed)?.source;
+    if !access::list_contains(&config.access_list, source) {
+        return Err(Ignored::NotOnAccessList);
+    }
+    let (Ok(option), Some(cnp)) = (message.parsed, message.cnp) else {
+        return Err(Ignored::Malformed);
+    };
+    let mut findings = Findings::new();
+    frame.check(IcrcCheck::Off, &mut findings);
+    let broken = findings.worst() >= Some(Severity::Error);
+    if broken || matches!(frame.end(), End::Malformed(_)) {
+        return Err(Ignored::Malformed);
+    }
+    check_icrc(config, frame)?;
+    Ok((option.original_destination().into(), cnp.dest_qp()))
+}
+
+fn check_icrc(config: &Config, frame: &Frame<'_>) -> Result<(), Ignored> {
+    if !config.verify_icrc {
+        return Ok(());
+    }
+    match frame.verify_icrc() {
+        Verdict::Good(_) => Ok(()),
+        Verdict::Bad { .. } => Err(Ignored::BadIcrc),
+        // Contradictory lengths: it is unclear what the ICRC covers.
+        Verdict::Unchecked => Err(Ignored::Malformed),
     }
 }
 

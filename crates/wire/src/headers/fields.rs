@@ -10,6 +10,47 @@ use std::net::Ipv6Addr;
 /// into pieces.
 pub(crate) type FieldPosition = (usize, u32, u32);
 
+/// A field of a header, by name: for tools that change any of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    places: &'static [FieldPosition],
+}
+
+impl Field {
+    /// Creates a field from its name and the positions of its pieces: offset in octets from the
+    /// header's start, bits to skip there, width in bits.
+    #[must_use]
+    pub const fn new(name: &'static str, places: &'static [FieldPosition]) -> Self {
+        Self { name, places }
+    }
+
+    /// Returns its width in bits; at most 128.
+    #[must_use]
+    pub fn width(&self) -> u32 {
+        self.places.iter().map(|(.., width)| width).sum()
+    }
+
+    /// Returns its value in `header`; octets beyond the end of `header` count as zeros.
+    #[must_use]
+    pub fn get(&self, header: &[u8]) -> u128 {
+        u128::read(header, self.places)
+    }
+
+    /// Writes its value, truncated to its width; octets beyond the end of `header` are left out.
+    pub fn set(&self, header: &mut [u8], value: u128) {
+        for &(at, skip, width) in self.places {
+            for bit in skip..skip + width {
+                if let Some(octet) = header.get_mut(at + bit as usize / 8) {
+                    *octet &= !(0x80 >> (bit % 8));
+                }
+            }
+        }
+        value.write(header, self.places);
+    }
+}
+
 /// A value that a field can hold.
 pub(crate) trait Value: Sized {
     /// Reads the value at `places`; octets beyond the end of `data` count as zeros.
@@ -60,6 +101,7 @@ bits! {
     u16: |bits| bits as Self, u128::from;
     u32: |bits| bits as Self, u128::from;
     u64: |bits| bits as Self, u128::from;
+    u128: |bits| bits, |bits| bits;
     bool: |bits| bits != 0, u128::from;
     Ipv6Addr: Self::from_bits, Self::to_bits;
 }
@@ -141,6 +183,13 @@ macro_rules! values {
             }
         })?
 
+        impl $repr {
+            /// Its fields, named as here.
+            pub const FIELDS: &'static [$crate::header::Field] = &[
+                $($crate::header::Field::new(stringify!($field), &$places),)+
+            ];
+        }
+
         /// All values 0.
         impl Default for $repr {
             fn default() -> Self {
@@ -205,3 +254,22 @@ macro_rules! view_fields {
 }
 
 pub(crate) use {bits, values, view_fields};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bth::BthRepr;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_field_is_set_without_its_neighbours(mut header: [u8; 12], value: u128, index in 0..BthRepr::FIELDS.len()) {
+            let before = header;
+            let field = &BthRepr::FIELDS[index];
+            field.set(&mut header, value);
+            prop_assert_eq!(field.get(&header), value & ones(field.width()));
+            field.set(&mut header, field.get(&before));
+            prop_assert_eq!(header, before);
+        }
+    }
+}

@@ -2,6 +2,8 @@
 //! header), header lengths, and the numbers by which one header announces the next. `frame.rs`
 //! reads these headers, `compose.rs` writes them.
 
+pub use crate::fields::Field;
+
 /// Linux cooked capture header, which replaces the Ethernet header.
 pub(crate) mod linux_cooked {
     /// EtherType in version 1.
@@ -104,6 +106,13 @@ pub mod ethernet {
     pub const VN_TAG_LEN: usize = 6;
     /// Length of an E-Tag with the EtherType of the tagged payload, in octets.
     pub const E_TAG_LEN: usize = 8;
+
+    /// Its fields, without options.
+    pub const FIELDS: &[super::Field] = &[
+        super::Field::new("destination", &[(DESTINATION, 0, 48)]),
+        super::Field::new("source", &[(SOURCE, 0, 48)]),
+        super::Field::new("ether_type", &[(TYPE, 0, 16)]),
+    ];
 }
 
 /// Arista's tag, after its EtherType.
@@ -183,6 +192,23 @@ pub mod ipv4 {
     pub const LEN: usize = 20;
     /// Length of the longest header, in octets.
     pub const MAX_LEN: usize = 60;
+
+    /// Its fields, without options.
+    pub const FIELDS: &[super::Field] = &[
+        super::Field::new("version", &[(0, 0, 4)]),
+        super::Field::new("header_length", &[(0, 4, 4)]),
+        super::Field::new("dscp", &[(TOS, 0, 6)]),
+        super::Field::new("ecn", &[(TOS, 6, 2)]),
+        super::Field::new("total_length", &[(LENGTH, 0, 16)]),
+        super::Field::new("identification", &[(IDENTIFICATION, 0, 16)]),
+        super::Field::new("flags", &[(FRAGMENT, 0, 3)]),
+        super::Field::new("fragment_offset", &[(FRAGMENT, 3, 13)]),
+        super::Field::new("ttl", &[(TTL, 0, 8)]),
+        super::Field::new("protocol", &[(PROTOCOL, 0, 8)]),
+        super::Field::new("checksum", &[(CHECKSUM, 0, 16)]),
+        super::Field::new("source", &[(SOURCE, 0, 32)]),
+        super::Field::new("destination", &[(DESTINATION, 0, 32)]),
+    ];
 }
 
 /// IPv6. The first four octets hold version, traffic class and flow label.
@@ -199,6 +225,19 @@ pub mod ipv6 {
     pub const DESTINATION: usize = 24;
     /// Header length in octets.
     pub const LEN: usize = 40;
+
+    /// Its fields, without options.
+    pub const FIELDS: &[super::Field] = &[
+        super::Field::new("version", &[(0, 0, 4)]),
+        super::Field::new("dscp", &[(0, 4, 6)]),
+        super::Field::new("ecn", &[(1, 2, 2)]),
+        super::Field::new("flow_label", &[(1, 4, 20)]),
+        super::Field::new("payload_length", &[(LENGTH, 0, 16)]),
+        super::Field::new("next_header", &[(NEXT, 0, 8)]),
+        super::Field::new("hop_limit", &[(HOP_LIMIT, 0, 8)]),
+        super::Field::new("source", &[(SOURCE, 0, 128)]),
+        super::Field::new("destination", &[(DESTINATION, 0, 128)]),
+    ];
 }
 
 /// IPv6 Routing header.
@@ -237,6 +276,14 @@ pub mod udp {
     pub const CHECKSUM: usize = 6;
     /// Header length in octets.
     pub const LEN: usize = 8;
+
+    /// Its fields, without options.
+    pub const FIELDS: &[super::Field] = &[
+        super::Field::new("source_port", &[(SOURCE, 0, 16)]),
+        super::Field::new("destination_port", &[(DESTINATION, 0, 16)]),
+        super::Field::new("length", &[(LENGTH, 0, 16)]),
+        super::Field::new("checksum", &[(CHECKSUM, 0, 16)]),
+    ];
     /// Length of the VXLAN header that follows, in octets.
     pub const VXLAN_LEN: usize = 8;
     /// Flag in the first octet of a VXLAN header: the network identifier is present.

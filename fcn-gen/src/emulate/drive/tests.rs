@@ -3,6 +3,7 @@
 use super::*;
 use crate::scenario::model::{NodeId, Simulation};
 use crate::scenario::{Play, Source, load};
+use crate::sim::live::LiveNode;
 use fcn_wire::{Frame, LinkType, Message, Profile};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -238,6 +239,40 @@ fn switch_is_a_bump_in_the_wire_that_notifies_the_sender() {
         for (.., frame) in &back {
             assert_eq!(frame[..6], coming[0].2[6..12], "to whom the data came from");
             assert_eq!(frame[6..12], [2, 0, 0, 0, 0, 9]);
+        }
+    }
+}
+
+/// On a trunk, a switch and a receiver answer in the VLAN and with the priority of the data.
+#[test]
+fn tagged_data_is_answered_with_its_tag() {
+    let simulation = link(UNHEARD);
+    let tags = [0x88, 0xA8, 0, 7, 0x81, 0, 0x60, 5];
+    for tags in [&tags[4..], &tags] {
+        let mut coming = data(&simulation, MILLISECOND * 4);
+        for (.., frame) in &mut coming {
+            frame.splice(12..12, tags.iter().copied());
+        }
+        for (device, links) in [("switch", 2), ("receiver", 1)] {
+            let fake = Fake::new(links, coming.clone());
+            let for_ = MILLISECOND * 40;
+            let (left, _, measured) = run(&simulation, device, fake, (for_, 1.0));
+            let answers = left.iter().filter(|(_, link, _)| *link == 0);
+            let answers: Vec<_> = answers.map(|(.., frame)| frame).collect();
+            assert!(answers.len() > 5, "{device}");
+            assert!(
+                left.iter()
+                    .all(|(.., frame)| frame[12..12 + tags.len()] == *tags)
+            );
+            if device == "switch" {
+                assert!(
+                    answers
+                        .iter()
+                        .all(|frame| kind(frame) == Some(Kind::FastCnp1))
+                );
+                assert_eq!(left.len() - answers.len(), coming.len());
+                assert_eq!(measured.traffic[0].sent, answers.len() as u64);
+            }
         }
     }
 }

@@ -9,15 +9,52 @@ use crate::sim::frames::{self, Path};
 use crate::sim::links::Links;
 use crate::sim::packet::{NONE, Packet, PacketKind};
 use crate::units::Ps;
+use arrayvec::ArrayVec;
 use fcn_observe::table::Table;
+use fcn_wire::header::ethernet;
 use fcn_wire::rdma_cm::Cm;
-use fcn_wire::{Frame, ip};
+use fcn_wire::{Frame, Layer, ip};
 use std::net::IpAddr;
 
 /// Maximum number of neighbours whose MAC addresses are stored.
 const NEIGHBOURS: usize = 65_536;
 /// Maximum number of buffers kept for further frames.
 const SPARE: usize = 4_096;
+
+/// Maximum length of the VLAN tags of a neighbour, in octets: two tags.
+const MAX_TAGS: usize = 2 * ethernet::TAG_LEN;
+
+/// A neighbour, as its frames show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Its MAC address.
+    pub mac: [u8; 6],
+    /// The VLAN tags of its frames, priority included.
+    tags: ArrayVec<u8, MAX_TAGS>,
+}
+
+impl Neighbour {
+    pub const fn untagged(mac: [u8; 6]) -> Self {
+        Self {
+            mac,
+            tags: ArrayVec::new_const(),
+        }
+    }
+
+    /// Returns the neighbour that sent a frame from this MAC address; frames in a tunnel, or with
+    /// other tags than up to two of VLANs, are not its own.
+    pub fn of(frame: &Frame<'_>, mac: [u8; 6]) -> Option<Self> {
+        let start = frame.ip()?.start;
+        let before = frame.spans().iter().take_while(|span| span.start < start);
+        let mut before = before.map(|span| span.layer);
+        let tags = frame.bytes().get(ethernet::TYPE..start - 2)?;
+        let is_tagged = before.all(|layer| matches!(layer, Layer::Ethernet | Layer::Vlan));
+        is_tagged.then_some(Self {
+            mac,
+            tags: ArrayVec::try_from(tags).ok()?,
+        })
+    }
+}
 
 /// The links of a single node, and its state that only real links need.
 pub struct RealLinks {
@@ -27,8 +64,8 @@ pub struct RealLinks {
     /// Destination MAC address for IP addresses from which no frame has been received; if `None`,
     /// the MAC address that the scenario gives the destination node.
     peer: Option<[u8; 6]>,
-    /// MAC address of each IP address, taken from received frames.
-    pub(super) neighbours: Table<IpAddr, [u8; 6]>,
+    /// MAC address and VLAN of each IP address, taken from received frames.
+    pub(super) neighbours: Table<IpAddr, Neighbour>,
     /// Traffic class by DSCP.
     pub(super) classes: [u8; 64],
     pub(super) outgoing: Vec<OutgoingFrame>,
@@ -36,8 +73,8 @@ pub struct RealLinks {
     spare: Vec<Vec<u8>>,
     /// True if all links of this switch are one interface.
     pub(super) is_one: bool,
-    /// The frame being processed: its ingress port, arrival time, and source MAC address.
-    pub(super) cause: Option<(u32, Ps, [u8; 6])>,
+    /// The frame being processed: its ingress port, arrival time, and sender.
+    pub(super) cause: Option<(u32, Ps, Neighbour)>,
     /// Serves connections that are not in the scenario, and requests of a sender's peers.
     pub(super) responder: Responder,
     pub(super) passed_over: IgnoredFrames,
@@ -68,29 +105,28 @@ impl RealLinks {
         }
     }
 
-    /// Returns the destination MAC address for a packet of this node's own, already written to
-    /// `frame`.
+    /// Returns the neighbour to which a packet of this node's own goes, already written to `frame`.
     fn destination(
         &mut self,
         path: Option<&Path>,
         packet: &Packet,
         peer: usize,
         frame: &[u8],
-    ) -> [u8; 6] {
+    ) -> Neighbour {
         let destination = destination_at(frame, ETHERNET);
         if let Some(known) = destination.and_then(|address| self.neighbours.get(&address)) {
-            return *known;
+            return known.clone();
         }
-        let cause = self.cause.filter(|_| packet.to == NONE);
+        let cause = self.cause.as_ref().filter(|_| packet.to == NONE);
         let node = match path {
             Some(path) => path.egress,
             None if packet.to == NONE => peer,
             None => packet.to as usize,
         };
-        cause
-            .map(|(.., mac)| mac)
-            .or(self.peer)
-            .unwrap_or(frames::mac(node))
+        match cause {
+            Some((.., neighbour)) => neighbour.clone(),
+            None => Neighbour::untagged(self.peer.unwrap_or(frames::mac(node))),
+        }
     }
 }
 
@@ -107,8 +143,8 @@ impl Links for RealLinks {
     }
 
     fn cause(&self) -> Option<(Ps, u32)> {
-        let (port, at, _) = self.cause?;
-        Some((at, port))
+        let (port, at, _) = self.cause.as_ref()?;
+        Some((*at, *port))
     }
 
     /// The receiver may send requests, too.
@@ -150,13 +186,14 @@ impl World<'_, RealLinks> {
             as_it_came.map(|(macs, octets)| match (links.is_one, links.macs.first()) {
                 (true, Some(own)) => {
                     let known = destination_at(&octets.bytes, 0);
-                    let known = known.and_then(|address| links.neighbours.get(&address).copied());
+                    let known = known.and_then(|address| links.neighbours.get(&address));
                     let towards = if packet.to == NONE {
                         peer
                     } else {
                         packet.to as usize
                     };
-                    let to = known.or(links.peer).unwrap_or(frames::mac(towards));
+                    let known = known.map(|neighbour| neighbour.mac).or(links.peer);
+                    let to = known.unwrap_or(frames::mac(towards));
                     ((to, *own), octets)
                 }
                 _ => (macs, octets),
@@ -190,13 +227,14 @@ impl World<'_, RealLinks> {
             if let (Some(class), true) = (class, packet.tunnel != NONE) {
                 ip::set_traffic_class(&mut room[ETHERNET..], class, 0xFC);
             }
+            if let Some(own) = links.macs.get(link) {
+                room[6..12].copy_from_slice(own);
+            }
             let is_group = room.first().is_some_and(|first| first & 1 == 1);
             if !is_group {
                 let to = links.destination(self.frames.path(packet.tunnel), packet, peer, &room);
-                room[..6].copy_from_slice(&to);
-            }
-            if let Some(own) = links.macs.get(link) {
-                room[6..12].copy_from_slice(own);
+                room[..6].copy_from_slice(&to.mac);
+                room.splice(ethernet::TYPE..ethernet::TYPE, to.tags);
             }
         }
         let note = octets.and_then(|octets| Some((octets.note.as_ref()?.kind, octets.caused?)));

@@ -23,7 +23,7 @@ use crate::units::Ps;
 use fcn_wire::header::ethernet;
 use fcn_wire::pfc::ETHERTYPE_MAC_CONTROL;
 use fcn_wire::{Frame, Kind, LinkType, ip};
-use links::RealLinks;
+use links::{Neighbour, RealLinks};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Length of an Ethernet header in octets.
@@ -305,13 +305,13 @@ impl World<'_, RealLinks> {
         }
         let profile = &self.simulation.profile;
         let frame = Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile);
-        if let Some(ip) = frame.ip()
+        let sender = Neighbour::of(&frame, source);
+        if let (Some(ip), Some(sender)) = (frame.ip(), &sender)
             && ip::is_node_address(ip.source)
-            && ip.start == ETHERNET
             && source[0] & 1 == 0
-            && self.links.neighbours.peek(&ip.source) != Some(&source)
+            && self.links.neighbours.peek(&ip.source) != Some(sender)
         {
-            self.links.neighbours.put(ip.source, source);
+            self.links.neighbours.put(ip.source, sender.clone());
         }
         if ether_type == ETHERTYPE_MAC_CONTROL {
             let octets = Octets {
@@ -332,7 +332,8 @@ impl World<'_, RealLinks> {
         } else {
             port
         };
-        self.links.cause = Some((port, self.now, source));
+        let sender = sender.unwrap_or(Neighbour::untagged(source));
+        self.links.cause = Some((port, self.now, sender));
         match self.nodes[node as usize] {
             State::Host(_) => self.host_process(node, &frame),
             State::Switch(_) => self.switch_process(node, port, &frame, ether_type),
