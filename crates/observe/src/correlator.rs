@@ -424,6 +424,11 @@ impl<E: Default> Correlator<E> {
 
     /// Processes a packet.
     pub fn ingest(&mut self, capture: &Capture, frame: &Frame<'_>) -> Outcome {
+        // Most packets are data.
+        if let Some(data) = DataPacket::from_frame(frame) {
+            let data = self.data(capture, frame, (&data, false), |_, _| ());
+            return data.map_or(Outcome::Other, |(data, ())| Outcome::Data(data));
+        }
         if let Some(notification) = Notification::from_frame(frame) {
             let notice = NotificationPacket::new(&notification, frame);
             let about = self.about(capture, &notice);
@@ -435,10 +440,6 @@ impl<E: Default> Correlator<E> {
                 *place = topic;
             }
             return Outcome::Notification(notification, about);
-        }
-        if let Some(data) = DataPacket::from_frame(frame) {
-            let data = self.data(capture, frame, (&data, false), |_, _| ());
-            return data.map_or(Outcome::Other, |(data, ())| Outcome::Data(data));
         }
         self.pause(capture, frame);
         self.other(capture, frame);
@@ -455,11 +456,7 @@ impl<E: Default> Correlator<E> {
         (packet, able): (&DataPacket<'_>, bool),
         keep: impl FnOnce(&mut Flow<E>, &Data) -> R,
     ) -> Option<(Data, R)> {
-        let (Some(ip), Some((_, len)), Message::Roce(bth, _)) =
-            (frame.ip(), frame.transport(), frame.message())
-        else {
-            return None;
-        };
+        let (ip, (_, len), bth) = (frame.ip()?, frame.transport()?, frame.bth()?);
         // The mark of a tunnel that is not terminated yet is in the tunnel's own header only.
         let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || packet.ecn == Ecn::Ce;
         let sighting = capture.sighting(ce);
