@@ -163,6 +163,15 @@ impl<const N: usize> Response<N> {
         }
         lengths
     };
+    /// The bit of each window: `n` for `n + 1` gaps.
+    const ENDS: u64 = {
+        let (mut ends, mut number) = (0, 0);
+        while number < N {
+            ends |= 1 << (Self::LENGTHS[number] - 1);
+            number += 1;
+        }
+        ends
+    };
 
     /// Returns the state of a flow whose pace was `before`, if known.
     pub fn new(before: Option<f32>) -> Self {
@@ -323,7 +332,10 @@ impl<const N: usize> Response<N> {
     /// Records the mean deviations in the windows that began right after a notification.
     fn end_windows(&mut self, means: &[f32; N]) {
         // The lowest bit: a notification in the gap before the last one.
-        let notified = (self.notified >> 1) as u64;
+        let notified = (self.notified >> 1) as u64 & Self::ENDS;
+        if notified == 0 {
+            return;
+        }
         for ((window, mean), length) in self.after.iter_mut().zip(means).zip(Self::LENGTHS) {
             if notified >> (length - 1) & 1 == 0 {
                 continue;

@@ -258,7 +258,10 @@ impl<'a> Frame<'a> {
         } else {
             Rule::WanFcnChecksum
         };
-        if datagram.claim(profile) != Claim::Others && self.has_bad_checksum(datagram) {
+        if !self.is_roce()
+            && datagram.claim(profile) != Claim::Others
+            && self.has_bad_checksum(datagram)
+        {
             findings.push(rule, datagram.start + udp::CHECKSUM, 2);
         }
     }
