@@ -169,9 +169,6 @@ impl<E> Flow<E> {
                 if data.ends_message {
                     self.obedience.message_ends();
                 }
-                if data.asks_for_ack && order == Order::New {
-                    self.obedience.asks_for_ack(at);
-                }
                 if data.sighting.ce {
                     self.obedience.marked();
                 }
@@ -424,6 +421,11 @@ impl<E: Default> Correlator<E> {
 
     /// Processes a packet.
     pub fn ingest(&mut self, capture: &Capture, frame: &Frame<'_>) -> Outcome {
+        // Most packets are data.
+        if let Some(data) = DataPacket::from_frame(frame) {
+            let data = self.data(capture, frame, (&data, false), |_, _| ());
+            return data.map_or(Outcome::Other, |(data, ())| Outcome::Data(data));
+        }
         if let Some(notification) = Notification::from_frame(frame) {
             let notice = NotificationPacket::new(&notification, frame);
             let about = self.about(capture, &notice);
@@ -435,10 +437,6 @@ impl<E: Default> Correlator<E> {
                 *place = topic;
             }
             return Outcome::Notification(notification, about);
-        }
-        if let Some(data) = DataPacket::from_frame(frame) {
-            let data = self.data(capture, frame, (&data, false), |_, _| ());
-            return data.map_or(Outcome::Other, |(data, ())| Outcome::Data(data));
         }
         self.pause(capture, frame);
         self.other(capture, frame);
@@ -455,11 +453,7 @@ impl<E: Default> Correlator<E> {
         (packet, able): (&DataPacket<'_>, bool),
         keep: impl FnOnce(&mut Flow<E>, &Data) -> R,
     ) -> Option<(Data, R)> {
-        let (Some(ip), Some((_, len)), Message::Roce(bth, _)) =
-            (frame.ip(), frame.transport(), frame.message())
-        else {
-            return None;
-        };
+        let (ip, (_, len), bth) = (frame.ip()?, frame.transport()?, frame.bth()?);
         // The mark of a tunnel that is not terminated yet is in the tunnel's own header only.
         let ce = Ecn::from_bits(ip.ecn()) == Ecn::Ce || packet.ecn == Ecn::Ce;
         let sighting = capture.sighting(ce);
@@ -662,19 +656,24 @@ impl<E> Correlator<E> {
                 let to = (ip.source, ip.destination, bth.dest_qp());
                 let flow = self.resolver.flow_of(ip.destination, bth.dest_qp());
                 if let Some(flow) = flow.and_then(|key| self.flows.get_mut(&key)) {
-                    (flow.obedience).acknowledged(capture.at, bth.psn(), capture.point);
                     if flow.exchange.lacks_acks()
                         && let Some(acks) = self.early_acks.get_mut(&to)
                     {
                         flow.exchange.adopt(std::mem::take(acks));
                     }
-                    if let Some(kind) = kind {
+                    let round_trip = if let Some(kind) = kind {
                         let reply = flow.reply(capture, (bth.psn(), kind), earlier.is_some());
-                        (flow.exchange).acknowledged(&reply, Class::from_frame(frame));
                         if !matches!(kind, AckKind::Ack) && earlier.is_none() {
                             (self.receivers).refused(capture.at, ip.source, &mut flow.answers);
                         }
-                    }
+                        (flow.exchange).acknowledged(&reply, Class::from_frame(frame))
+                    } else {
+                        // The capture cut off what tells acknowledgements from NAKs.
+                        (flow.obedience.is_captured_at(capture.point))
+                            .then(|| flow.exchange.time(capture.at, bth.psn(), true))
+                            .flatten()
+                    };
+                    (flow.obedience).acknowledged(bth.psn(), capture.point, round_trip);
                 } else if let Some(kind) = kind.filter(|_| earlier.is_none()) {
                     (self.early_acks)
                         .get_or_insert_with(to, capture.at, Acks::default)

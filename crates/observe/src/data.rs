@@ -5,7 +5,7 @@ use core::hash::{Hash, Hasher};
 use fcn_wire::bth::{Bth, Transport};
 use fcn_wire::frame::Upper;
 use fcn_wire::ioam::OptType;
-use fcn_wire::{Frame, Layer, Message, Opcode, Qp, identified};
+use fcn_wire::{Frame, Layer, Opcode, Qp, identified};
 use std::net::{IpAddr, Ipv6Addr};
 
 identified! {
@@ -131,9 +131,7 @@ impl<'a> DataPacket<'a> {
     /// queue \[choice\].
     #[must_use]
     pub fn from_frame(frame: &Frame<'a>) -> Option<Self> {
-        let Message::Roce(bth, _) = frame.message() else {
-            return None;
-        };
+        let bth = frame.bth()?;
         if !is_data(bth.opcode()) || bth.dest_qp() <= Qp::GSI || frame.trimming().is_some() {
             return None;
         }

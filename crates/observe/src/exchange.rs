@@ -308,17 +308,18 @@ impl Exchange {
         None
     }
 
-    /// Processes an acknowledgement of `class`.
-    pub fn acknowledged(&mut self, reply: &Reply, class: Option<Class>) {
+    /// Processes an acknowledgement of `class`. Returns the round-trip time in ns, if it shows one.
+    pub fn acknowledged(&mut self, reply: &Reply, class: Option<Class>) -> Option<u64> {
         if !reply.is_copy {
             self.acks.add(reply.kind);
             self.ack_class = class;
         }
-        self.answered(reply);
+        self.answered(reply)
     }
 
-    /// Processes an acknowledgement, without counting it: the response to an RDMA READ.
-    pub fn answered(&mut self, reply: &Reply) {
+    /// Processes an acknowledgement, without counting it: the response to an RDMA READ. Returns the
+    /// round-trip time in ns, if it shows one.
+    pub fn answered(&mut self, reply: &Reply) -> Option<u64> {
         let (at, psn) = (reply.at, reply.psn);
         let cause = match reply.kind {
             AckKind::Ack => None,
@@ -327,12 +328,11 @@ impl Exchange {
             // These end the connection.
             _ => {
                 self.timed = None;
-                return;
+                return None;
             }
         };
-        if reply.beside_data {
-            self.time(reply);
-        }
+        let is_ack = cause.is_none();
+        let round_trip = (reply.beside_data).then(|| self.time(at, psn, is_ack));
         if let Some(cause) = cause {
             let is_known = (self.refused)
                 .is_some_and(|known| (known.psn, known.cause) == (psn, cause) && !known.resumed);
@@ -359,25 +359,26 @@ impl Exchange {
         let waits = cause == Some(Cause::RnrNak);
         self.tried
             .take_if(|tried| reaches(psn, tried.psn) || waits && tried.psn == reply.psn);
+        round_trip.flatten()
     }
 
-    /// Measures the round-trip time.
-    fn time(&mut self, reply: &Reply) {
-        let Some(timed) = self.timed else {
-            return;
-        };
-        let is_ack = reply.kind == AckKind::Ack;
-        if reaches(reply.psn, timed.psn) || !is_ack {
+    /// Measures the round-trip time by a reply captured where the flow's data is captured first;
+    /// `is_ack` is true unless it is a NAK.
+    pub fn time(&mut self, at: u64, psn: u32, is_ack: bool) -> Option<u64> {
+        let timed = self.timed?;
+        if reaches(psn, timed.psn) || !is_ack {
             self.timed = None;
         }
         // An acknowledgement of a later packet may have waited for that.
-        if reply.psn == timed.psn && is_ack && reply.at >= timed.at {
-            let time = reply.at - timed.at;
-            let shortest = self
-                .round_trip
-                .map_or(time, |(shortest, _)| shortest.min(time));
-            self.round_trip = Some((shortest, time));
+        if psn != timed.psn || !is_ack {
+            return None;
         }
+        let time = at.checked_sub(timed.at)?;
+        let shortest = self
+            .round_trip
+            .map_or(time, |(shortest, _)| shortest.min(time));
+        self.round_trip = Some((shortest, time));
+        Some(time)
     }
 
     /// Returns the number of acknowledgements of that kind.

@@ -24,7 +24,7 @@
 //! than a usual one. Only less data by both measures shows that the sender obeys, and only as much
 //! data by both shows that it does not: a message may end soon after the notification that it
 //! caused, and a message that is slowed down may hide this among times with nothing to send. No
-//! state is kept per packet: about 440 octets per flow, whatever it sends, and 3 KB more once it
+//! state is kept per packet: about 440 octets per flow, whatever it sends, and 2.7 KB more once it
 //! is notified.
 //!
 //! The shape question is asked a second time, with time counted in gaps between packets
@@ -545,13 +545,7 @@ impl Obedience {
         self.places |= point.bit();
         self.data_at = point.short();
         match sequence {
-            Sequence::Connection(psn) => {
-                let order = self.psns.see(psn, point);
-                if let (Order::Resent, Some(window)) = (order, &mut self.full_window) {
-                    window.resent(psn);
-                }
-                order
-            }
+            Sequence::Connection(psn) => self.psns.see(psn, point),
             Sequence::Request(psn) => {
                 let order = self.psns.see(psn, point);
                 self.psns.was_request = true;
@@ -584,13 +578,6 @@ impl Obedience {
         self.by_gap.message_ends();
     }
 
-    /// Records that the latest data asks for an acknowledgement.
-    pub fn asks_for_ack(&mut self, at: u64) {
-        if let Some(window) = &mut self.full_window {
-            window.sent(at, self.psns.highest);
-        }
-    }
-
     /// Returns true if its last data packet was first captured at `point`, or at one of the few
     /// with the same [number](CapturePoint::short).
     #[must_use]
@@ -598,13 +585,14 @@ impl Obedience {
         point.short() == self.data_at
     }
 
-    /// Processes an acknowledgement of the flow's data, captured at `point`.
-    pub fn acknowledged(&mut self, at: u64, psn: u32, point: CapturePoint) {
+    /// Processes an acknowledgement of the flow's data, captured at `point`, that shows this
+    /// round-trip time in ns.
+    pub fn acknowledged(&mut self, psn: u32, point: CapturePoint, round_trip: Option<u64>) {
         let is_beside_data = self.is_captured_at(point);
         if let Some(window) = &mut self.full_window
             && is_beside_data
         {
-            window.acknowledged(at, psn, self.psns.highest);
+            window.acknowledged(psn, self.psns.highest, round_trip);
         }
     }
 

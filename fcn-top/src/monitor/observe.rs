@@ -127,17 +127,18 @@ impl Monitor {
         self.locals.roce(packet.interface, frame);
         (self.unread).check_version(frame, packet.link, &mut findings);
         self.totals.roce_v1 += u64::from(frame.is_roce_v1());
-        let (sort, observed) = if let Some(gist) = Notification::from_frame(frame) {
-            self.locals.notified(packet.interface, &gist);
-            let observed = self.notified(packet, frame, (&gist, one_in), icrc, &mut findings);
-            (Sort::Notification, observed)
-        } else if let Some(data) = DataPacket::from_frame(frame) {
+        // Most packets are data.
+        let (sort, observed) = if let Some(data) = DataPacket::from_frame(frame) {
             frame.check(icrc, &mut findings);
             let observed = match one_in {
                 None => self.data(packet, frame, &data, &mut findings),
                 Some(one_in) => self.data_sampled(packet, frame, &data, one_in),
             };
             (Sort::Data, observed)
+        } else if let Some(gist) = Notification::from_frame(frame) {
+            self.locals.notified(packet.interface, &gist);
+            let observed = self.notified(packet, frame, (&gist, one_in), icrc, &mut findings);
+            (Sort::Notification, observed)
         } else if let Some(samples) = frame.samples().filter(|_| !is_carried) {
             self.findings = Some(findings);
             return self.samples(packet, frame, &samples);

@@ -2,7 +2,7 @@
 //! conformance check for devices that send notifications.
 
 use super::bare_table;
-use super::json::{AUDIT, VERSION, record};
+use super::json::{AUDIT, Lines, VERSION};
 use crate::monitor::Settings;
 use crate::record::EventRecord;
 use crate::text::Formatter;
@@ -305,9 +305,7 @@ impl Audit {
             "notes": notes,
             "not_checked": unchecked.iter().map(|(rule, _)| rule.info().id).collect::<Vec<_>>(),
             "rules": rules,
-            "events": self.kept.iter()
-                .map(|event| record(event, &self.formatter))
-                .collect::<Vec<_>>(),
+            "events": Lines::new(&self.kept, &self.formatter),
             "events_left_out": self.events - self.printed,
         })
     }

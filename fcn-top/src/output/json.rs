@@ -11,6 +11,7 @@ use crate::tables::{Dropped, Nics, Tables};
 use crate::text::Formatter;
 use fcn_wire::{Kind, Severity};
 use rustc_hash::FxHashMap;
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -45,13 +46,64 @@ impl<'t, R> Lines<'t, R> {
 
 impl<R: Record> Serialize for Lines<'_, R> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(self.lines.iter().map(|(count, line)| {
-            let mut line = record(*line, self.formatter);
-            if let Some(count) = count {
-                line.insert("count", json!(count));
-            }
-            line
+        let mut columns: Vec<_> = (R::COLUMNS.iter().enumerate())
+            .map(|(number, column)| (column.id, Some(number)))
+            .collect();
+        if self.lines.iter().any(|(count, _)| count.is_some()) {
+            columns.push(("count", None));
+        }
+        columns.sort_unstable_by_key(|(id, _)| *id);
+        to.collect_seq(self.lines.iter().map(|(count, record)| Line {
+            record: *record,
+            count: *count,
+            columns: &columns,
+            formatter: self.formatter,
         }))
+    }
+}
+
+/// A line of a table: every column by its identifier, in alphabetical order.
+struct Line<'t, R> {
+    record: &'t R,
+    count: Option<u64>,
+    /// Identifier and index of each; no index for the count in the interval.
+    columns: &'t [(&'static str, Option<usize>)],
+    formatter: &'t Formatter,
+}
+
+impl<R: Record> Serialize for Line<'_, R> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut members = to.serialize_map(Some(self.columns.len()))?;
+        for (id, number) in self.columns {
+            let cell = match number {
+                Some(number) => self.record.cell(*number),
+                None => self.count.map_or(Cell::None, Cell::Count),
+            };
+            members.serialize_entry(id, &Exact(cell, self.formatter))?;
+        }
+        members.end()
+    }
+}
+
+/// A cell for programs: full precision, base units.
+struct Exact<'t>(Cell<'t>, &'t Formatter);
+
+impl Serialize for Exact<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(cell, formatter) = self;
+        match cell {
+            Cell::None => to.serialize_none(),
+            Cell::Name(name) => to.serialize_str(name),
+            // Cleaned as well: JSON need not escape every terminal control character.
+            Cell::Text(text) => to.serialize_str(&formatter.text(text)),
+            Cell::Evidence(evidence) => to.serialize_str(&formatter.text(&evidence.to_string())),
+            Cell::Address(address) => to.serialize_str(&formatter.exact_address(*address)),
+            Cell::Count(n) | Cell::Span(n) | Cell::Moment(n) => to.serialize_u64(*n),
+            // Infinity and NaN become null.
+            Cell::Rate(x) | Cell::Bits(x) | Cell::Share(x) | Cell::Change(x) => {
+                to.serialize_f64(*x)
+            }
+        }
     }
 }
 
@@ -305,29 +357,6 @@ fn totals(tables: &Tables) -> Value {
     value
 }
 
-/// Returns a line of a table: every column by its identifier, in alphabetical order.
-pub(crate) fn record<R: Record>(line: &R, formatter: &Formatter) -> BTreeMap<&'static str, Value> {
-    let columns = R::COLUMNS.iter().enumerate();
-    columns
-        .map(|(number, column)| (column.id, value(line.cell(number), formatter)))
-        .collect()
-}
-
-/// Converts a cell for programs: full precision, base units.
-fn value(cell: Cell<'_>, formatter: &Formatter) -> Value {
-    match cell {
-        Cell::None => Value::Null,
-        Cell::Name(name) => name.into(),
-        // Cleaned as well: JSON need not escape every terminal control character.
-        Cell::Text(text) => formatter.text(text).into_owned().into(),
-        Cell::Evidence(evidence) => formatter.text(&evidence.to_string()).into_owned().into(),
-        Cell::Address(address) => formatter.exact_address(address).into(),
-        Cell::Count(n) | Cell::Span(n) | Cell::Moment(n) => n.into(),
-        // Infinity and NaN become null.
-        Cell::Rate(x) | Cell::Bits(x) | Cell::Share(x) | Cell::Change(x) => x.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -386,14 +415,12 @@ mod tests {
     #[test]
     fn non_finite_numbers_are_null() {
         let formatter = Formatter::default();
+        let value = |cell| serde_json::to_value(Exact(cell, &formatter)).unwrap();
         for x in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert_eq!(value(Cell::Rate(x), &formatter), Value::Null);
+            assert_eq!(value(Cell::Rate(x)), Value::Null);
         }
-        assert_eq!(
-            value(Cell::Text("a\u{9b}2J\x1b"), &formatter),
-            "a\u{fffd}2J\u{fffd}"
-        );
-        assert_eq!(value(Cell::Count(u64::MAX), &formatter), u64::MAX);
+        assert_eq!(value(Cell::Text("a\u{9b}2J\x1b")), "a\u{fffd}2J\u{fffd}");
+        assert_eq!(value(Cell::Count(u64::MAX)), u64::MAX);
     }
 
     #[test]

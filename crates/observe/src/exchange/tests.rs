@@ -30,7 +30,9 @@ fn run(exchange: &mut Exchange, steps: &[(u64, u32, Result<Order, K>)]) -> Vec<I
     for &(at, psn, step) in steps {
         match step {
             Ok(order) => incidents.extend(exchange.data(&sent(at, psn, order))),
-            Err(kind) => exchange.acknowledged(&reply(at, psn, kind), None),
+            Err(kind) => {
+                exchange.acknowledged(&reply(at, psn, kind), None);
+            }
         }
     }
     incidents
@@ -207,7 +209,7 @@ fn a_read_asked_for_again_is_a_retransmission() {
         ..sent(at, psn, Order::Request)
     };
     flow.data(&request(0, 100));
-    flow.answered(&reply(5_000, 100, K::Ack));
+    assert_eq!(flow.answered(&reply(5_000, 100, K::Ack)), Some(5_000));
     flow.answered(&reply(7_000, 103, K::Ack));
     assert_eq!(flow.acks(K::Ack), 0, "responses are data");
     assert_eq!(flow.round_trip(), Some((5_000, 5_000)));

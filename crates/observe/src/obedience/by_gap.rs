@@ -15,8 +15,9 @@
 //! - *Steadiness* (`steadiness.rs`): a pace that varies by itself at the time scale of
 //!   notifications may be a response that comes too late to be distinguished from chance.
 
-use super::pace::{Batches, Pace};
-use super::response::{Effect, Response};
+use super::pace::{Batches, Gap, Pace};
+use super::response::{Effect, FADES, Response};
+use super::steadiness::Steadiness;
 use super::{Advice, Answer, Evidence, Slower, Unit};
 
 /// Minimum slowdown after notifications for an answer: standard errors, and the logarithm of the
@@ -29,10 +30,12 @@ const SURE_BEHIND: [(f64, f64); 2] = [(4.0, 0.1), (7.0, 0.01)];
 /// more slowly while the queue is long, which is when there are notifications. With [`SURE`], one
 /// in six storage servers that never slow down was reported to obey.
 const SURE_READ: [(f64, f64); 1] = [(4.0, 0.1)];
-/// Minimum number of packets in a window: notifications in step with an application's messages have
-/// a longer gap after the next packet or two. With one, 12 % of the senders of messages with think
-/// times were reported to obey.
-const SHORTEST: u8 = 5;
+/// Number of windows of bursts: all.
+const BURST_WINDOWS: usize = 9;
+/// Number of windows of packets, of at least five each: notifications in step with an application's
+/// messages have a longer gap after the next packet or two. With one, 12 % of the senders of
+/// messages with think times were reported to obey.
+const PACKET_WINDOWS: usize = 6;
 /// Standard errors of a slowdown above [`HINT_LEAST`] that prevent a verdict of not obeying.
 const HINT: f64 = 2.5;
 const HINT_LEAST: f64 = 0.01;
@@ -62,8 +65,10 @@ const ADVISED: f64 = 10_000.0;
 #[derive(Clone, Debug)]
 struct Notified {
     /// From packet to packet, and from burst to burst.
-    packets: Response,
-    bursts: Response,
+    packets: Response<PACKET_WINDOWS>,
+    bursts: Response<BURST_WINDOWS>,
+    /// Steadiness of the pace from burst to burst, regardless of notifications.
+    steadiness: Steadiness,
     /// Pace while it is notified.
     during: Batches,
 }
@@ -112,10 +117,7 @@ impl ByGap {
         self.packets = self.packets.saturating_add(1);
         notified.packets.gap(gaps.packet);
         if let Some(gap) = gaps.burst {
-            notified.bursts.gap(gap);
-            if !gap.idle {
-                notified.during.add(gap.pace);
-            }
+            notified.burst(gap);
         }
         if gaps.packet.notified {
             self.measured = self.measured.saturating_add(1);
@@ -139,6 +141,7 @@ impl ByGap {
             self.notified = Some(Box::new(Notified {
                 packets: Response::new(None),
                 bursts: Response::new(self.before.mean()),
+                steadiness: Steadiness::default(),
                 during: Batches::default(),
             }));
         }
@@ -220,15 +223,13 @@ impl ByGap {
             let chance = part(2.0 * most.error);
             return (Unclear, Evidence::Chance { chance }, more(enough, &most));
         }
-        let swing = notified.bursts.steadiness().swing(4.0 * bursts);
+        let swing = notified.steadiness.swing(4.0 * bursts);
         if swing > STEADY {
             let swing = part(swing);
             return (Unclear, Evidence::Swings { swing }, None);
         }
-        let views = [&notified.bursts, &notified.packets];
-        let stops = notified.packets.stops_at_once()
-            || views.iter().any(|view| view.stops() || view.pauses_after());
-        if stops {
+        let (packets_pause, bursts_pause) = (notified.packets.pauses(), notified.bursts.pauses());
+        if notified.packets.stops_at_once() || packets_pause || bursts_pause {
             return (Unclear, Evidence::Pauses, None);
         }
         let same = matches!(before, Before::Same);
@@ -275,14 +276,25 @@ impl ByGap {
 }
 
 impl Notified {
+    /// Processes a gap from burst to burst.
+    fn burst(&mut self, gap: Gap) {
+        let pace = self.bursts.gap(gap);
+        self.steadiness.add(pace);
+        if self.bursts.gaps().is_multiple_of(FADES) {
+            self.steadiness.fade();
+        }
+        if !gap.idle {
+            self.during.add(gap.pace);
+        }
+    }
+
     /// Returns the most certain of the effects for which `keep` is true, from packet to packet or
     /// from burst to burst.
     fn surest(&self, keep: impl Fn(&Effect) -> bool) -> Option<(Unit, Effect)> {
-        let views = [(Unit::Bursts, &self.bursts), (Unit::Packets, &self.packets)];
-        views
-            .into_iter()
-            .flat_map(|(unit, view)| view.effects().map(move |effect| (unit, effect)))
-            .filter(|(unit, effect)| *unit == Unit::Bursts || effect.window >= SHORTEST)
+        let bursts = (self.bursts.effects()).map(|effect| (Unit::Bursts, effect));
+        let packets = (self.packets.effects()).map(|effect| (Unit::Packets, effect));
+        bursts
+            .chain(packets)
             .filter(|(_, effect)| keep(effect))
             .max_by(|(_, a), (_, b)| a.errors.total_cmp(&b.errors))
     }

@@ -28,13 +28,6 @@ const SOON: u32 = 2;
 /// Counts are halved when they reach this number.
 const KEPT: u32 = 1 << 16;
 
-/// A data packet whose acknowledgement is awaited.
-#[derive(Clone, Copy, Debug)]
-struct Timed {
-    psn: u32,
-    at: u64,
-}
-
 /// Acknowledgements, and those before which the window was full.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
@@ -51,7 +44,6 @@ impl Count {
 /// Packets outstanding of one flow, and their round-trip time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullWindow {
-    timed: Option<Timed>,
     /// The last PSN that was acknowledged.
     acknowledged: Option<u32>,
     /// The most frequent number outstanding just before an acknowledgement, and its majority
@@ -76,27 +68,17 @@ const fn ahead(psn: u32, of: u32) -> Option<u32> {
 }
 
 impl FullWindow {
-    /// Records a new data packet that asks for an acknowledgement.
-    pub const fn sent(&mut self, at: u64, psn: u32) {
-        if self.timed.is_none() {
-            self.timed = Some(Timed { psn, at });
-        }
-    }
-
-    /// Records a packet that was sent again: its acknowledgement may be of either.
-    pub fn resent(&mut self, psn: u32) {
-        self.timed.take_if(|timed| timed.psn == psn);
-    }
-
     /// Records a notification after the packet with the PSN `highest`.
     pub const fn notified(&mut self, highest: u32) {
         self.notified = Some(highest);
     }
 
     /// Processes an acknowledgement of the packet with the PSN `psn`, after that with the PSN
-    /// `highest` was sent.
-    pub fn acknowledged(&mut self, at: u64, psn: u32, highest: u32) {
-        self.time(at, psn);
+    /// `highest` was sent, and the round-trip time in ns that it shows.
+    pub fn acknowledged(&mut self, psn: u32, highest: u32, round_trip: Option<u64>) {
+        if let Some(time) = round_trip {
+            self.time(time);
+        }
         let Some(last) = self.acknowledged.replace(psn) else {
             return;
         };
@@ -126,24 +108,14 @@ impl FullWindow {
         }
     }
 
-    fn time(&mut self, at: u64, psn: u32) {
-        let Some(timed) = self.timed else {
-            return;
-        };
-        let passed = ahead(psn, timed.psn);
-        if passed.is_some() {
-            self.timed = None;
-        }
-        // An acknowledgement of a later packet may have waited for that.
-        if passed == Some(0) {
-            let time = (at.saturating_sub(timed.at).max(1) as f32).ln();
-            self.times += 1.0;
-            let apart = time - self.mean;
-            self.mean += apart / self.times;
-            self.squares += apart * (time - self.mean);
-            if self.times >= KEPT as f32 {
-                (self.times, self.squares) = (self.times / 2.0, self.squares / 2.0);
-            }
+    fn time(&mut self, round_trip: u64) {
+        let time = (round_trip.max(1) as f32).ln();
+        self.times += 1.0;
+        let apart = time - self.mean;
+        self.mean += apart / self.times;
+        self.squares += apart * (time - self.mean);
+        if self.times >= KEPT as f32 {
+            (self.times, self.squares) = (self.times / 2.0, self.squares / 2.0);
         }
     }
 
@@ -180,16 +152,15 @@ mod tests {
         for psn in 0..2_000 {
             now += 1_000;
             let is_full = |outstanding| window.is_some_and(|window| outstanding >= window);
-            while let Some(&(ack, acknowledged)) = acks.front()
+            while let Some(&(ack, sent, acknowledged)) = acks.front()
                 && (ack <= now || is_full(acks.len()))
             {
                 acks.pop_front();
-                flow.acknowledged(ack, acknowledged, psn - 1);
+                flow.acknowledged(acknowledged, psn - 1, Some(ack - sent));
                 now = now.max(ack);
             }
-            flow.sent(now, psn);
             last_ack = (now + round_trip(psn)).max(last_ack + 1);
-            acks.push_back((last_ack, psn));
+            acks.push_back((last_ack, now, psn));
             if psn % 100 == 50 {
                 flow.notified(psn);
             }
@@ -216,10 +187,8 @@ mod tests {
             for (kind, at, psn) in packets {
                 let psn = psn & MAX_24;
                 match kind % 4 {
-                    0 => flow.sent(at, psn),
-                    1 => flow.resent(psn),
-                    2 => flow.notified(psn),
-                    _ => flow.acknowledged(at, psn, psn.wrapping_add(at as u32) & MAX_24),
+                    0 => flow.notified(psn),
+                    _ => flow.acknowledged(psn, psn.wrapping_add(at as u32) & MAX_24, Some(at)),
                 }
             }
             flow.limit();

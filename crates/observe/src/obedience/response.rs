@@ -1,11 +1,10 @@
 //! The pace of one flow after notifications, compared with a prediction from its own past.
 
 use super::pace::Gap;
-use super::steadiness::Steadiness;
 
 /// Numbers of gaps after a notification over which the pace is averaged, each separately. Windows
 /// of up to 256 find one obeying sender in 200 more.
-pub(super) const WINDOWS: [u8; 9] = [1, 2, 3, 5, 8, 12, 20, 32, 64];
+const WINDOWS: [u8; 9] = [1, 2, 3, 5, 8, 12, 20, 32, 64];
 /// Numbers of gaps whose mean pace predicts the next one.
 const PAST: [u8; 5] = [1, 2, 4, 16, 64];
 /// Coefficients of the prediction: the constant, and one for each mean.
@@ -21,7 +20,7 @@ const POSITIONS: usize = 8;
 const PRIOR: f32 = 4.0;
 /// Sums are halved after this many gaps: old data fades, and single-precision sums stay exact
 /// enough.
-const FADES: u32 = 1 << 16;
+pub(super) const FADES: u32 = 1 << 16;
 /// Number of gaps after which the prediction is fitted again.
 const FITTED: u32 = 64;
 /// Resolution of a remembered pace: 1/2048 of a natural logarithm.
@@ -78,11 +77,10 @@ impl Sums {
     }
 }
 
-/// One window: all its positions, and those right after a notification.
+/// One window right after notifications.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
-    all: Sums,
-    after: Sums,
+    sums: Sums,
     /// Number of notifications that are at least the window apart.
     apart: f32,
     /// Number of the gap at which the last of them was counted.
@@ -106,11 +104,9 @@ pub(super) struct Effect {
 }
 
 /// Pace of the flow in the 64 gaps after notifications; a gap lies between packets, or between
-/// bursts.
-///
-/// About 1 KB; about 150 instructions per gap.
+/// bursts. Of the [`WINDOWS`], it measures the `N` longest.
 #[derive(Clone, Debug)]
-pub(super) struct Response {
+pub(super) struct Response<const N: usize> {
     /// Number of gaps so far.
     gaps: u32,
     /// The first pace, relative to which others are stored.
@@ -130,18 +126,20 @@ pub(super) struct Response {
     paces: [i16; REMEMBERED],
     past: [i32; PAST.len()],
     deviations: [i16; REMEMBERED],
-    sums: [i32; WINDOWS.len()],
+    sums: [i32; N],
     /// Bitmap of the last gaps that contain a notification; the lowest bit is the last gap.
     notified: u128,
     /// Normal equations of the prediction: upper triangle, and right-hand side.
     matrix: [f32; TERMS * (TERMS + 1) / 2],
     right: [f32; TERMS],
     terms: [f32; TERMS],
-    windows: [Window; WINDOWS.len()],
+    /// Sums of the mean deviations in each window over all its positions, and of their squares.
+    all: [f32; N],
+    all_squares: [f32; N],
+    after: [Window; N],
     /// Sums of deviations 64 to 95 gaps after a notification, and the number of notifications.
     far: [f32; FAR],
     notifications: f32,
-    steadiness: Steadiness,
     /// Gaps since the last idle one.
     position: u32,
     /// Number and sum of the deviations at each position. Senders that begin together share a link
@@ -154,7 +152,27 @@ pub(super) struct Response {
     pace_by_time: f32,
 }
 
-impl Response {
+impl<const N: usize> Response<N> {
+    /// Lengths of the windows, in gaps.
+    const LENGTHS: [u8; N] = {
+        let mut lengths = [0; N];
+        let mut number = 0;
+        while number < N {
+            lengths[number] = WINDOWS[WINDOWS.len() - N + number];
+            number += 1;
+        }
+        lengths
+    };
+    /// The bit of each window: `n` for `n + 1` gaps.
+    const ENDS: u64 = {
+        let (mut ends, mut number) = (0, 0);
+        while number < N {
+            ends |= 1 << (Self::LENGTHS[number] - 1);
+            number += 1;
+        }
+        ends
+    };
+
     /// Returns the state of a flow whose pace was `before`, if known.
     pub fn new(before: Option<f32>) -> Self {
         let mut terms = [0.0; TERMS];
@@ -174,15 +192,16 @@ impl Response {
             paces: [0; REMEMBERED],
             past: [0; PAST.len()],
             deviations: [0; REMEMBERED],
-            sums: [0; WINDOWS.len()],
+            sums: [0; N],
             notified: 0,
             matrix: [0.0; TERMS * (TERMS + 1) / 2],
             right: [0.0; TERMS],
             terms,
-            windows: [Window::default(); WINDOWS.len()],
+            all: [0.0; N],
+            all_squares: [0.0; N],
+            after: [Window::default(); N],
             far: [0.0; FAR],
             notifications: 0.0,
-            steadiness: Steadiness::default(),
             position: 0,
             by_position: [[0.0; 2]; POSITIONS],
             own: Sums::default(),
@@ -191,8 +210,8 @@ impl Response {
         }
     }
 
-    /// Processes the next gap.
-    pub fn gap(&mut self, gap: Gap) {
+    /// Processes the next gap. Returns its pace relative to the first one, without pauses.
+    pub fn gap(&mut self, gap: Gap) -> f32 {
         let Gap {
             pace,
             length,
@@ -217,16 +236,8 @@ impl Response {
         let pace = pace.clamp(self.median - CLIPPED, self.median + CLIPPED);
         self.median += (pace - self.median).clamp(-1.0, 1.0) / 32.0;
         let pace = pace - self.base;
-        let known = [
-            1.0,
-            self.mean(0),
-            self.mean(1),
-            self.mean(2),
-            self.mean(3),
-            self.mean(4),
-        ];
+        let known = self.known();
         let predicted: f32 = known.iter().zip(self.terms).map(|(a, b)| a * b).sum();
-        self.steadiness.add(pace);
         let deviation = pace - predicted;
         let deviation = deviation - self.usual_deviation(deviation, idle);
         self.remember(pace, deviation, notified);
@@ -238,6 +249,7 @@ impl Response {
         if self.gaps.is_multiple_of(FADES) {
             self.fade();
         }
+        pace
     }
 
     /// Returns the usual deviation at this position in a message, and learns from `deviation`
@@ -272,10 +284,14 @@ impl Response {
         pace
     }
 
-    /// Returns the mean pace of the last gaps, by index in [`PAST`].
-    fn mean(&self, number: usize) -> f32 {
-        let gaps = self.gaps.clamp(1, PAST[number].into());
-        self.past[number] as f32 / (PACE * gaps as f32)
+    /// Returns what predicts the next pace: 1 for the constant, and the mean paces of the last gaps.
+    fn known(&self) -> [f32; TERMS] {
+        let mut known = [1.0; TERMS];
+        for ((mean, sum), length) in known[1..].iter_mut().zip(self.past).zip(PAST) {
+            let gaps = self.gaps.clamp(1, length.into()) as i32;
+            *mean = sum as f32 / (PACE * gaps as f32);
+        }
+        known
     }
 
     fn remember(&mut self, pace: f32, deviation: f32, notified: bool) {
@@ -294,23 +310,42 @@ impl Response {
             self.far[far.trailing_zeros() as usize] += f32::from(deviation);
             far &= far - 1;
         }
-        let windows = self.windows.iter_mut().zip(&mut self.sums);
-        for ((window, sum), length) in windows.zip(WINDOWS) {
+        for (sum, length) in self.sums.iter_mut().zip(Self::LENGTHS) {
             *sum += i32::from(deviation) - i32::from(self.deviations[place(length)]);
-            if self.gaps < length.into() {
-                continue;
-            }
-            let mean = *sum as f32 / (DEVIATION * f32::from(length));
-            window.all.add(mean);
-            if self.notified >> length & 1 != 0 {
-                window.after.add(mean);
-                if window.apart == 0.0 || self.gaps - window.counted >= length.into() {
-                    window.apart += 1.0;
-                    window.counted = self.gaps;
-                }
-            }
         }
         self.deviations[place(0)] = deviation;
+        let mut means = [0.0; N];
+        for ((mean, sum), length) in means.iter_mut().zip(self.sums).zip(Self::LENGTHS) {
+            // Windows that would begin before the first gap count as 0.
+            let is_whole = self.gaps >= length.into();
+            let whole = sum as f32 / (DEVIATION * f32::from(length));
+            *mean = if is_whole { whole } else { 0.0 };
+        }
+        let sums = self.all.iter_mut().zip(&mut self.all_squares);
+        for ((sum, squares), mean) in sums.zip(means) {
+            *sum += mean;
+            *squares += mean * mean;
+        }
+        self.end_windows(&means);
+    }
+
+    /// Records the mean deviations in the windows that began right after a notification.
+    fn end_windows(&mut self, means: &[f32; N]) {
+        // The lowest bit: a notification in the gap before the last one.
+        let notified = (self.notified >> 1) as u64 & Self::ENDS;
+        if notified == 0 {
+            return;
+        }
+        for ((window, mean), length) in self.after.iter_mut().zip(means).zip(Self::LENGTHS) {
+            if notified >> (length - 1) & 1 == 0 {
+                continue;
+            }
+            window.sums.add(*mean);
+            if window.apart == 0.0 || self.gaps - window.counted >= length.into() {
+                window.apart += 1.0;
+                window.counted = self.gaps;
+            }
+        }
     }
 
     fn learn(&mut self, known: &[f32; TERMS], pace: f32) {
@@ -359,9 +394,11 @@ impl Response {
         for sum in self.matrix.iter_mut().chain(&mut self.right) {
             *sum /= 2.0;
         }
-        for window in &mut self.windows {
-            window.all.fade();
-            window.after.fade();
+        for sum in self.all.iter_mut().chain(&mut self.all_squares) {
+            *sum /= 2.0;
+        }
+        for window in &mut self.after {
+            window.sums.fade();
             window.apart /= 2.0;
         }
         self.far.iter_mut().for_each(|sum| *sum /= 2.0);
@@ -374,7 +411,6 @@ impl Response {
         self.time /= 2.0;
         self.pace_by_time /= 2.0;
         self.pauses = self.pauses.map(|count| count / 2.0);
-        self.steadiness.fade();
     }
 
     /// Returns the number of gaps so far.
@@ -382,9 +418,14 @@ impl Response {
         self.gaps
     }
 
+    /// Returns true if its pauses may be a response.
+    pub fn pauses(&self) -> bool {
+        self.stops() || self.pauses_after()
+    }
+
     /// Returns true if it pauses more often soon after notifications than at other times, which may
     /// be a response.
-    pub fn pauses_after(&self) -> bool {
+    fn pauses_after(&self) -> bool {
         let [soon, elsewhere] = self.pauses;
         let others = (self.all() - self.soon).max(1.0);
         let expected = elsewhere / others * self.soon;
@@ -393,7 +434,7 @@ impl Response {
 
     /// Returns true if it pauses at most notifications, or always after the same time: it stops, or
     /// has nothing more to send.
-    pub fn stops(&self) -> bool {
+    fn stops(&self) -> bool {
         let most = self.notifications / 2.0;
         // Pauses of its own begin anywhere between two notifications.
         let even = f64::from(self.all() / self.notifications) / 12.0_f64.sqrt();
@@ -430,31 +471,39 @@ impl Response {
         (squares / f64::max(count, 1.0)).sqrt()
     }
 
-    /// Returns the steadiness of the pace, regardless of notifications.
-    pub const fn steadiness(&self) -> &Steadiness {
-        &self.steadiness
+    /// Returns the sums over all positions of the window `number`.
+    fn all_of(&self, number: usize) -> Sums {
+        // The first position is at the gap with the number of the length.
+        let fades = self.gaps / FADES;
+        let without = f32::from(Self::LENGTHS[number]) * 0.5_f32.powi(fades as i32);
+        Sums {
+            count: self.all() - without,
+            sum: self.all[number],
+            squares: self.all_squares[number],
+        }
     }
 
     /// Returns the slowdowns after notifications, by window.
     pub fn effects(&self) -> impl Iterator<Item = Effect> {
-        let windows = self.windows.iter().zip(WINDOWS);
-        let enough = windows.filter(|(window, length)| {
-            window.after.count >= 3.0 && window.all.count >= 3.0 * f32::from(*length)
-        });
-        enough.map(|(window, length)| {
-            let slower = window.after.mean() - window.all.mean();
+        let windows = self.after.iter().zip(Self::LENGTHS).enumerate();
+        windows.filter_map(|(number, (window, length))| {
+            let (all, after) = (self.all_of(number), window.sums);
+            if after.count < 3.0 || all.count < 3.0 * f32::from(length) {
+                return None;
+            }
+            let slower = after.mean() - all.mean();
             let apart = f64::from(window.apart).max(1.0);
-            let chance = (window.all.variance() / apart).sqrt();
-            let single = (window.after.variance() / apart).sqrt();
-            let rhythm = self.rhythm(length, window.all.mean());
+            let chance = (all.variance() / apart).sqrt();
+            let single = (after.variance() / apart).sqrt();
+            let rhythm = self.rhythm(length, all.mean());
             let error = chance.max(SINGLE * single).max(RHYTHM * rhythm).max(FINEST);
-            Effect {
+            Some(Effect {
                 window: length,
                 slower,
                 error,
                 errors: slower / error,
-                count: window.after.count.into(),
-            }
+                count: after.count.into(),
+            })
         })
     }
 }

@@ -87,6 +87,16 @@ pub enum IcrcCheck {
 }
 
 impl<'a> Frame<'a> {
+    /// Returns the transport header of the innermost packet, if that is RoCEv2 or native InfiniBand
+    /// without a Fast CNP option.
+    #[inline]
+    #[must_use]
+    pub fn bth(&self) -> Option<Bth<'a>> {
+        let (packet, _) = self.transport()?;
+        let bth = Bth::new_checked(packet).ok()?;
+        self.fast_cnp_option().is_none().then_some(bth)
+    }
+
     /// Returns the message in the innermost packet.
     #[inline]
     #[must_use]
@@ -248,7 +258,10 @@ impl<'a> Frame<'a> {
         } else {
             Rule::WanFcnChecksum
         };
-        if datagram.claim(profile) != Claim::Others && self.has_bad_checksum(datagram) {
+        if !self.is_roce()
+            && datagram.claim(profile) != Claim::Others
+            && self.has_bad_checksum(datagram)
+        {
             findings.push(rule, datagram.start + udp::CHECKSUM, 2);
         }
     }
@@ -374,8 +387,7 @@ impl<'a> Frame<'a> {
     fn check_datagram(&self, datagram: &Datagram<'a>, icrc: IcrcCheck, findings: &mut Findings) {
         let profile = self.profile();
         let (port, payload) = (datagram.destination_port, datagram.payload);
-        if !self.is_roce() && datagram.claim(profile) == Claim::Others || self.trimming().is_some()
-        {
+        if !self.is_roce() && datagram.claim(profile) == Claim::Others {
             return;
         }
         if !datagram.is_whole() {
@@ -387,6 +399,9 @@ impl<'a> Frame<'a> {
                     message.check_header(outer, datagram.ip.end - datagram.ip.start, findings);
                 });
             }
+            return;
+        }
+        if self.trimming().is_some() {
             return;
         }
         findings.within(datagram.payload_at(), |findings| {

@@ -166,6 +166,11 @@ impl Notification {
     /// Extracts the notification from `frame`, if it contains one that can be parsed.
     #[must_use]
     pub fn from_frame(frame: &Frame<'_>) -> Option<Self> {
+        // Most packets are data or acknowledgements, and need no further look.
+        let is_cnp = |bth: Bth<'_>| [Opcode::CNP, Opcode::IB_CNP].contains(&bth.opcode());
+        if frame.bth().is_some_and(|bth| !is_cnp(bth)) {
+            return None;
+        }
         let message = frame.message();
         let ip = frame.ip()?;
         let (notifier, destination) = (ip.source, ip.destination);
