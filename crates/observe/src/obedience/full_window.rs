@@ -4,6 +4,7 @@
 //! What tells it from one that obeys is that it always has the same number of packets outstanding,
 //! though the round-trip time varies: at a rate of its own, that number would vary as well.
 
+use crate::float::Float;
 use fcn_wire::bth::MAX_24;
 
 /// Minimum number of packets outstanding at once. With fewer, a rate limiter has the same number
@@ -136,7 +137,7 @@ impl FullWindow {
         }
         // An acknowledgement of a later packet may have waited for that.
         if passed == Some(0) {
-            let time = (at.saturating_sub(timed.at).max(1) as f32).ln();
+            let time = (at.saturating_sub(timed.at).max(1) as f32).natural_log();
             self.times += 1.0;
             let apart = time - self.mean;
             self.mean += apart / self.times;
