@@ -7,6 +7,7 @@ const fcn = (() => {
   const [file, drop, choice, working, bar, state, failure, result, what, story] =
     ["file", "drop", "choice", "working", "bar", "state", "failure", "result", "what", "story"].map(find);
   const count = (value) => value.toLocaleString("en");
+  const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(milliseconds < 950 ? 3 : 1)} s`;
   const megabytes = (octets) => `${count(Math.round(octets / 1e5) / 10)} MB`;
 
   let module = null, worker = null, running = null, name = "";
@@ -87,7 +88,7 @@ const fcn = (() => {
       story.srcdoc = text;
       story.title = `Report on ${name}`;
       document.title = `${name}: congestion notifications`;
-      what.textContent = `${name}: ${count(done.packets)} packets, read in ${(done.took / 1000).toFixed(1)} s`;
+      what.textContent = `${name}: ${count(done.packets)} packets, read in ${seconds(done.took)}`;
       show([result]);
       root.dataset.state = "ready";
       what.focus();
@@ -95,7 +96,7 @@ const fcn = (() => {
     } catch (error) {
       // Cancelled by the next file, which has the page now.
       if (worker !== mine && worker !== null) return null;
-      fail(`${error.message.startsWith(name) ? "" : `${name}: `}${error.message}`);
+      fail(error.message.includes(name) ? error.message : `${name}: ${error.message}`);
       show([choice]);
       root.dataset.state = "failed";
       file.focus();
