@@ -3,7 +3,7 @@
 
 use crate::engine::file::{FileInput, Reopen};
 use crate::engine::packet_store::PacketStore;
-use crate::engine::{Engine, Input, Limits};
+use crate::engine::{Engine, Limits};
 use crate::monitor::{Monitor, Settings};
 use crate::output::Selection;
 use crate::output::audit;
@@ -26,21 +26,21 @@ pub const STORY: Page = PAGE;
 
 /// An analysed capture.
 pub struct Analysis {
+    input: FileInput,
     engine: Engine,
     header: Header,
     formatter: Formatter,
 }
 
 impl Analysis {
-    /// Analyses the capture that `open` opens, called `name`. Keeps packets for
+    /// Opens the capture that `open` opens, called `name`. Keeps packets for
     /// [`write_packets`](Self::write_packets) in about `room` octets, the latest first. `clock`
     /// returns the current time, in nanoseconds since the epoch.
     ///
     /// # Errors
     ///
-    /// It is not a capture, or nothing in it can be analysed. A capture that is damaged is analysed
-    /// up to there.
-    pub fn read(open: Reopen, name: &str, room: usize, clock: fn() -> u64) -> Result<Self> {
+    /// It is not a capture, or has an unsupported link type.
+    pub fn open(open: Reopen, name: &str, room: usize, clock: fn() -> u64) -> Result<Self> {
         let mut input = FileInput::reopening(open)?;
         let mut monitor = Monitor::new(Settings::default());
         monitor.keep_course();
@@ -50,21 +50,35 @@ impl Analysis {
             missing: Some(NO_COUNTERS.into()),
             ..Nics::default()
         });
-        let ended = input.run(&engine, &AtomicBool::new(false));
-        engine.finish();
-        let ended = match ended {
-            Err(failure) if failure.exit() == Exit::Usage => return Err(failure),
-            ended => ended.err().map(|failure: Failure| failure.to_string()),
-        };
+        input.begin(&engine);
         Ok(Self {
+            input,
             engine,
             header: Header {
                 read: vec![name.to_owned()],
-                ended,
                 ..Header::default()
             },
             formatter: Formatter::new(TimeZone::UTC),
         })
+    }
+
+    /// Analyses the next packets; returns true if there are more. A capture that is damaged is
+    /// analysed up to there.
+    ///
+    /// # Errors
+    ///
+    /// Nothing in it can be analysed.
+    pub fn advance(&mut self) -> Result<bool> {
+        let done = match self.input.advance(&self.engine) {
+            Ok(true) => return Ok(true),
+            done => done.map(drop),
+        };
+        let ended = (self.input).conclude(done, &self.engine, &AtomicBool::new(false));
+        match ended {
+            Err(failure) if failure.exit() == Exit::Usage => return Err(failure),
+            ended => self.header.ended = ended.err().map(|failure: Failure| failure.to_string()),
+        }
+        Ok(false)
     }
 
     /// Returns the number of packets.

@@ -102,10 +102,22 @@ fn status<T>(done: Result<T, String>) -> u32 {
 
 // SAFETY of all exports: no other symbol of the module has these names.
 
-/// Analyses the file; see [`crate::analyse`].
+/// Opens the file; see [`crate::open`].
 #[unsafe(no_mangle)]
-extern "C" fn analyse(random: u32) -> u32 {
-    status(crate::analyse(random))
+extern "C" fn open(random: u32) -> u32 {
+    status(crate::open(random))
+}
+
+/// Analyses some packets; returns 1 if there are more.
+#[unsafe(no_mangle)]
+extern "C" fn advance() -> u32 {
+    match crate::advance() {
+        Ok(more) => u32::from(more),
+        Err(why) => {
+            fail(&why);
+            0
+        }
+    }
 }
 
 /// Writes the JSON of the analysis.

@@ -20,8 +20,12 @@ thread_local! {
     static ANALYSIS: RefCell<Option<Analysis>> = const { RefCell::new(None) };
 }
 
-/// Analyses the page's file. `random` makes the seeds of hashes unpredictable.
-fn analyse(random: u32) -> Result<(), String> {
+/// Packets are analysed in steps of this many batches: a browser frees the octets of a file only
+/// between them.
+const STEP: usize = 64;
+
+/// Opens the page's file. `random` makes the seeds of hashes unpredictable.
+fn open(random: u32) -> Result<(), String> {
     std::panic::set_hook(Box::new(|panic| {
         border::fail(&format!("internal error, please report it: {panic}"));
     }));
@@ -33,10 +37,23 @@ fn analyse(random: u32) -> Result<(), String> {
         let name = name.clone();
         move || CaptureReader::from(FileReader::default(), &name)
     };
-    let analysis = Analysis::read(Box::new(open), &name, ROOM, border::now)
+    let analysis = Analysis::open(Box::new(open), &name, ROOM, border::now)
         .map_err(|failure| failure.to_string())?;
     ANALYSIS.set(Some(analysis));
     Ok(())
+}
+
+/// Analyses some packets; returns true if there are more.
+fn advance() -> Result<bool, String> {
+    ANALYSIS.with_borrow_mut(|analysis| {
+        let analysis = analysis.as_mut().ok_or("no capture is open")?;
+        for _ in 0..STEP {
+            if !analysis.advance().map_err(|failure| failure.to_string())? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })
 }
 
 /// Writes something about the analysed capture.

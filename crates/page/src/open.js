@@ -89,6 +89,7 @@ const fcn = (() => {
       story.title = `Report on ${name}`;
       document.title = `${name}: congestion notifications`;
       what.textContent = `${name}: ${count(done.packets)} packets, read in ${seconds(done.took)}`;
+      what.title = `Memory for the analysis: ${megabytes(done.memory)}`;
       show([result]);
       root.dataset.state = "ready";
       what.focus();

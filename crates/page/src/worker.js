@@ -2,7 +2,7 @@
 // Reads a capture in a thread of its own: gives the octets of the file to the WebAssembly module, and its results to the page.
 (() => {
   /** Octets of the file read at once: the file is never in memory as a whole. */
-  const SLICE = 4 << 20;
+  const SLICE = 1 << 20;
   /** Octets of output gathered before they become a part of a Blob, which need not stay in memory. */
   const PART = 8 << 20;
   /** Limit on the module's memory, as in `cargo xtask page`. */
@@ -20,7 +20,6 @@
     read(offset, to, length) {
       if (offset >= file.size) return 0;
       if (offset < slice.at || offset >= slice.at + slice.octets.length) {
-        // Before the old slice is dropped, both would be in memory.
         slice = { at: offset, octets: new Uint8Array(0) };
         try {
           slice.octets = new Uint8Array(reader.readAsArrayBuffer(file.slice(offset, offset + SLICE)));
@@ -72,12 +71,20 @@
     join();
     return { result, output: new Blob(parts) };
   }
+  // What was read is freed only when no script runs.
+  const channel = new MessageChannel();
+  const pause = () => new Promise((done) => {
+    channel.port1.onmessage = done;
+    channel.port2.postMessage(null);
+  });
+
   const tasks = {
     async open({ module, file: chosen }) {
       file = chosen;
       ({ exports } = (await WebAssembly.instantiate(module, { page })));
       const began = performance.now();
-      call("analyse", crypto.getRandomValues(new Uint32Array(1))[0]);
+      call("open", crypto.getRandomValues(new Uint32Array(1))[0]);
+      while (call("advance").result === 1) await pause();
       return { packets: exports.count(), took: performance.now() - began, memory: exports.memory.buffer.byteLength };
     },
     page: async () => ({ text: await call("page").output.text() }),

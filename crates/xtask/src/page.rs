@@ -175,7 +175,7 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
-/// Builds the page; `adapt` may change the build of the module.
+/// Builds the page; `adapt` may add options to cargo's.
 ///
 /// # Errors
 /// The build failed, or the page is too long.
@@ -193,7 +193,9 @@ pub fn build(compiler: &Compiler, adapt: impl Fn(&mut Command)) -> Outcome<Strin
     adapt(&mut command);
     command.args(["--", "-C", &format!("link-arg=--max-memory={MEMORY}")]);
     let module = cargo::wasm_module(&cargo::messages(&mut command)?, PACKAGE)?;
-    let maker = cargo::build_tool(PACKAGE, false)?;
+    let mut command = cargo::command(&["build", cargo::MESSAGES, "--package", PACKAGE, "--bins"])?;
+    adapt(&mut command);
+    let maker = cargo::executable(&cargo::messages(&mut command)?, PACKAGE)?;
     let page = process::stdout(Command::new(maker).arg(module))?;
     ensure!(page.len() <= MOST, "the page has {} octets", page.len());
     page.ends_with("</html>\n")

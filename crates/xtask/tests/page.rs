@@ -4,13 +4,15 @@
 use fcn_link::capture_file::{CaptureReader, CaptureWriter, Interface, Options};
 use fcn_wire::LinkType;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapTsResolution, PcapWriter};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use std::{fs, thread};
@@ -71,6 +73,16 @@ const SCRIPT: &str = r#"
   await send("end", "");
 })();
 "#;
+
+/// A browser, and the group of its processes: what is started may be a script.
+struct Browser(Child);
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
 
 /// Builds the page; `None` if that, or a browser, is missing here.
 fn page() -> Option<String> {
@@ -143,13 +155,13 @@ fn browse(page: &str, files: &[File], packets: bool) -> Answers {
             .arg(&address)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
+            .process_group(0)
             .spawn()
             .ok()
     });
-    let mut browser = browser.expect("a browser");
+    let browser = Browser(browser.expect("a browser"));
     let gathered = gather(&answers);
-    browser.kill().unwrap();
-    browser.wait().unwrap();
+    drop(browser);
     gathered
 }
 
@@ -340,7 +352,7 @@ fn described(name: &str, description: &str) -> Vec<u8> {
     each_packet(|at, bytes| {
         writer
             .packet_commented(0, at, bytes, bytes.len() as u32, name)
-            .unwrap()
+            .unwrap();
     });
     writer.finish().unwrap();
     octets

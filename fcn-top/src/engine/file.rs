@@ -296,6 +296,15 @@ fn unknown_link(name: &str, number: u32) -> Failure {
 
 impl Input for FileInput {
     fn run(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), Failure> {
+        self.begin(engine);
+        let done = self.read(engine, stop);
+        self.conclude(done, engine, stop)
+    }
+}
+
+impl FileInput {
+    /// Prepares the engine for the packets.
+    pub(crate) fn begin(&mut self, engine: &Engine) {
         if self.processing.choice.pace.is_some() || !self.regular {
             self.processing.mark = Some(engine.mark());
         }
@@ -308,7 +317,24 @@ impl Input for FileInput {
             engine.with(Monitor::expect_interfaces);
         }
         self.processing.learn(self.reader.interfaces(), engine);
-        let done = self.read(engine, stop);
+    }
+
+    /// Processes the next packets of a file; returns true if there may be more.
+    pub(crate) fn advance(&mut self, engine: &Engine) -> Result<bool, ReadError> {
+        let more = self.take(BATCH, engine, &AtomicBool::new(false))?;
+        if more.is_none() {
+            self.processing.learn(self.reader.interfaces(), engine);
+        }
+        Ok(more.is_some())
+    }
+
+    /// Records how it ended.
+    pub(crate) fn conclude(
+        &mut self,
+        done: Result<(), ReadError>,
+        engine: &Engine,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
         if let Some(mark) = &self.processing.mark {
             mark.store(0, Ordering::Relaxed);
         }
