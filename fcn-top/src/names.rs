@@ -108,6 +108,7 @@ type Known = LruCache<IpAddr, Lookup>;
 
 impl Names {
     /// Uses the system's resolver.
+    #[cfg(feature = "program")]
     pub fn from_resolver() -> Self {
         Self::from_lookup(|address| dns_lookup::lookup_addr(address).ok())
     }

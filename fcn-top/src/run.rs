@@ -1,6 +1,7 @@
 //! From the command line to the exit code: parses the arguments, opens the inputs, and runs the
 //! output.
 
+use crate::analysis::NO_COUNTERS;
 use crate::cli::Cli;
 use crate::config::{self, Preferences};
 use crate::engine::packet_store::PacketStore;
@@ -151,7 +152,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
         inputs.push(Box::new(NicInput::new(private)));
     } else {
         engine.set_nics(Nics {
-            missing: Some("counters are read only when capturing live".into()),
+            missing: Some(NO_COUNTERS.into()),
             ..Nics::default()
         });
     }

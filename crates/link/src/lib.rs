@@ -8,21 +8,39 @@
 //! roles and tools.
 #![deny(unsafe_code)]
 
+#[cfg(feature = "linux")]
 pub mod backend;
 pub mod capture_file;
+#[cfg(feature = "linux")]
 pub mod clock;
+#[cfg(feature = "linux")]
 pub mod file_transmit;
+#[cfg(feature = "linux")]
 pub mod interface;
+#[cfg(feature = "linux")]
 mod netlink;
 pub mod pacing;
+#[cfg(feature = "linux")]
 mod packet_options;
+#[cfg(feature = "linux")]
 pub mod packet_socket;
+#[cfg(feature = "linux")]
 pub mod port;
+#[cfg(feature = "linux")]
 mod precedence;
+#[cfg(feature = "linux")]
 pub mod privilege;
+#[cfg(feature = "linux")]
 pub mod rdma;
+#[cfg(feature = "linux")]
 pub mod sender;
+#[cfg(feature = "linux")]
 mod slots;
+#[cfg_attr(not(feature = "linux"), path = "portable/temporary.rs")]
 pub mod temporary;
+#[cfg(feature = "linux")]
 pub mod transmit;
+#[cfg(feature = "linux")]
 pub mod xdp;
+#[cfg_attr(not(feature = "linux"), path = "portable/zstd.rs")]
+mod zstd;

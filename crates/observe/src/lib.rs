@@ -9,6 +9,7 @@
 //! - `topic.rs`: key of notifications about the same subject
 //! - `resolve.rs`: QP at the sender, inferred by `pairing.rs` and `source_port.rs` if RDMA CM does
 //!   not report it; `labels.rs`: the flow that a WAN FCN refers to
+//! - `float.rs`: functions with the same results on every machine
 //! - `exchange.rs`: acknowledgements, retransmissions and silences of a flow
 //! - `obedience.rs`: verdicts on whether senders slow down
 //! - `rules.rs`: rules that several packets break, `marks.rs`: rules about CE marks, `routing.rs`:
@@ -30,6 +31,7 @@ mod connections;
 pub mod correlator;
 pub mod data;
 pub mod exchange;
+pub mod float;
 mod flow_table;
 pub mod gaps;
 mod labels;

@@ -39,6 +39,8 @@
 //! This file holds the state of a flow; `obedience/judge.rs` derives the answer from it, and
 //! `obedience/evidence.rs` describes the evidence.
 
+use crate::float::Float;
+
 mod by_gap;
 mod evidence;
 mod full_window;
@@ -95,7 +97,7 @@ impl Amount {
 
     /// Returns the logarithm of its rate; `None` if there is no data.
     fn rate(&self) -> Option<f64> {
-        (self.octets > 0.0).then(|| (f64::from(self.octets) / f64::from(self.time)).ln())
+        (self.octets > 0.0).then(|| (f64::from(self.octets) / f64::from(self.time)).natural_log())
     }
 }
 
@@ -170,7 +172,7 @@ struct Class {
 
 impl Class {
     fn add(&mut self, batch: &Part) {
-        let value = (batch.octets / batch.time).ln();
+        let value = (batch.octets / batch.time).natural_log();
         if !value.is_finite() {
             return;
         }
@@ -184,7 +186,7 @@ impl Class {
 
     /// Returns the logarithm of the rate over all its time.
     fn rate(&self) -> f64 {
-        (f64::from(self.octets) / f64::from(self.time)).ln()
+        (f64::from(self.octets) / f64::from(self.time)).natural_log()
     }
 
     fn mean(&self) -> f64 {
@@ -845,7 +847,7 @@ impl Obedience {
                 self.just_before.add(&part);
             }
             if self.quiet.count > 0.0 {
-                self.before = (self.quiet.mean() as f32).exp();
+                self.before = (self.quiet.mean() as f32).exponential();
             }
             return;
         };

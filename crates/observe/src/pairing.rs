@@ -5,6 +5,7 @@
 //! and only the pairs are unknown: an assignment between two short lists.
 
 use crate::data::{FlowKey, words};
+use crate::float::Float;
 use crate::flow_table::{FAR, FlowTable, Sequenced};
 use crate::resolved::Resolved;
 use crate::source_port::{SOURCE_PORTS, udp_source_port};
@@ -172,7 +173,7 @@ impl Cell {
     fn likelier_than(self, other: Self) -> f32 {
         let timed = f32::from(self.timed.min(other.timed)) / 2.0;
         let early = f32::from(other.against) - f32::from(self.against);
-        timed * (other.variance() / self.variance()).ln() + UNLIKELY * early
+        timed * (other.variance() / self.variance()).natural_log() + UNLIKELY * early
     }
 
     /// Returns true if the flow may be the one that is acknowledged.

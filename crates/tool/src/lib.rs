@@ -8,14 +8,18 @@
 #![forbid(unsafe_code)]
 
 pub mod clean;
+#[cfg(feature = "console")]
 pub mod console;
 pub mod failure;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+#[cfg(feature = "console")]
 pub mod output;
 pub mod page;
+#[cfg(feature = "console")]
 pub mod progress;
 pub mod quantity;
+#[cfg(feature = "console")]
 pub mod sending;
 
 /// Returns the output of `--version` after a tool's name: the version, and the drafts that are

@@ -260,14 +260,28 @@ pub fn executable(messages: &str, name: &str) -> Outcome<PathBuf> {
         .with_context(|| format!("cargo built no program {name}"))
 }
 
+/// Finds a package's WebAssembly module.
+///
+/// # Errors
+/// It is not among the artifacts.
+pub fn wasm_module(messages: &str, package: &str) -> Outcome<PathBuf> {
+    library(messages, package, "wasm")
+        .with_context(|| format!("cargo built no WebAssembly module for {package}"))
+}
+
+/// Finds the library of a package in the file with that extension.
+fn library(messages: &str, package: &str, extension: &str) -> Option<PathBuf> {
+    artifacts(messages, &package.replace('-', "_"))
+        .flat_map(|m| m["filenames"].as_array().cloned().unwrap_or_default())
+        .filter_map(|file| file.as_str().map(PathBuf::from))
+        .find(|file| file.extension().is_some_and(|e| e == extension))
+}
+
 /// Finds the plugin's shared library.
 ///
 /// # Errors
 /// It is not among the artifacts.
 pub fn shared_library(messages: &str) -> Outcome<PathBuf> {
-    artifacts(messages, &PLUGIN_PACKAGE.replace('-', "_"))
-        .flat_map(|m| m["filenames"].as_array().cloned().unwrap_or_default())
-        .filter_map(|file| file.as_str().map(PathBuf::from))
-        .find(|file| file.extension().is_some_and(|e| e == "so"))
+    library(messages, PLUGIN_PACKAGE, "so")
         .with_context(|| format!("cargo built no shared library for {PLUGIN_PACKAGE}"))
 }

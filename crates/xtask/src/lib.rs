@@ -25,6 +25,7 @@ pub mod matrix;
 pub mod mutate;
 pub mod packages;
 pub mod packets;
+pub mod page;
 pub mod pdml;
 pub mod process;
 pub mod profile;
@@ -87,6 +88,8 @@ pub enum Command {
     Lab(lab::Options),
     /// Make packages for Debian and Ubuntu, and an archive for any Linux
     Dist(dist::Options),
+    /// Build fcn.html, a page that reads a capture in a browser and shows what fcn-top finds
+    Page(page::Options),
     /// Build the plugin for the installed Wireshark, and install it where Wireshark loads it for
     /// this user
     InstallPlugin(install_plugin::Options),
@@ -109,6 +112,7 @@ impl Cli {
             Command::Routers => routers::run()?,
             Command::Lab(options) => return lab::run(&options),
             Command::Dist(options) => dist::run(&options)?,
+            Command::Page(options) => println!("{}", page::run(&options)?),
             Command::InstallPlugin(options) => println!("{}", install_plugin::run(&options)?),
         }
         Ok(ExitCode::SUCCESS)

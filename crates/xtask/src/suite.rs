@@ -8,6 +8,7 @@ use anyhow::bail;
 
 use crate::failure::{Advice, Outcome};
 use crate::packages::{self, Use};
+use crate::page::Compiler;
 use crate::report::{self, Done, Ink, Took, ink};
 use crate::runner::{self, Binary, Built, Options};
 use crate::tally::{End, SKIP_MARK, Tally};
@@ -175,6 +176,10 @@ fn system_packages(options: &Options) -> Outcome<String> {
     let others = [Use::Test, Use::Filter, Use::Network, Use::Peer];
     let mut uses = [packages::PLUGIN, &others].concat();
     rust_components(options)?;
+    // Its tests report that they are skipped without it.
+    if let Err(failure) = Compiler::ready(options.no_install) {
+        println!("{SKIP_MARK} fcn.html: {failure:#}");
+    }
     if !options.no_install {
         let done = packages::ensure(&uses)
             .advise("or leave out what needs them: cargo xtask test --no-install")?;

@@ -1,8 +1,9 @@
 //! Exports kept packets to a pcapng file.
 
 use super::packet_store::{PacketStore, StoredPacket};
-use fcn_link::capture_file::{CaptureWriter, Interface, Options};
+use fcn_link::capture_file::{CaptureWriter, Error, Interface, Options};
 use fcn_wire::LinkType;
+use std::io::Write;
 use std::path::Path;
 
 /// A source interface, as described in a capture file.
@@ -50,20 +51,24 @@ impl SelectedPackets {
     ///
     /// The file cannot be written; an existing file of that name is not changed.
     pub fn write(&self, to: &Path, interfaces: &[InterfaceDescription]) -> Result<u64, String> {
-        let interfaces: Vec<Interface<'_>> = interfaces
-            .iter()
-            .map(|described| Interface {
-                name: &described.name,
-                description: &described.about,
-                link: described.link,
-                snap_len: described.snap_len,
-            })
-            .collect();
-        let options = Options {
-            application: concat!("fcn-top ", env!("CARGO_PKG_VERSION")),
-            ..Options::default()
-        };
-        let mut writer = CaptureWriter::create(to, &options, &interfaces).map_err(say)?;
+        self.finish(CaptureWriter::create(to, &OPTIONS, &described(interfaces)))
+    }
+
+    /// Same, to a writer.
+    ///
+    /// # Errors
+    ///
+    /// The writer fails.
+    pub fn write_to(
+        &self,
+        to: impl Write + Send,
+        interfaces: &[InterfaceDescription],
+    ) -> Result<u64, String> {
+        self.finish(CaptureWriter::to(to, &OPTIONS, &described(interfaces)))
+    }
+
+    fn finish(&self, writer: Result<CaptureWriter<'_>, Error>) -> Result<u64, String> {
+        let mut writer = writer.map_err(say)?;
         let mut start = 0;
         for (interface, at, wire_len, end) in &self.packets {
             let octets = self.octets.get(start..*end).unwrap_or_default();
@@ -76,6 +81,22 @@ impl SelectedPackets {
     }
 }
 
-fn say(error: fcn_link::capture_file::Error) -> String {
+/// Origin of exported files.
+const OPTIONS: Options<'_> = Options {
+    comment: "",
+    application: concat!("fcn-top ", env!("CARGO_PKG_VERSION")),
+};
+
+fn described(interfaces: &[InterfaceDescription]) -> Vec<Interface<'_>> {
+    let interfaces = interfaces.iter().map(|described| Interface {
+        name: &described.name,
+        description: &described.about,
+        link: described.link,
+        snap_len: described.snap_len,
+    });
+    interfaces.collect()
+}
+
+fn say(error: Error) -> String {
     error.to_string()
 }

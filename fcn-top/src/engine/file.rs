@@ -1,9 +1,12 @@
 //! Packets from a capture file or a pipe: as fast as possible, as they arrive, or at the pace of
-//! their capture.
+//! their capture. `open.rs` opens files and pipes.
+
+#[cfg(feature = "program")]
+mod open;
 
 use super::all_interfaces::{InterfaceNumbers, ifindex};
 use super::export::InterfaceDescription;
-use super::kernel_filter::PacketFilter;
+use super::kernel_filter::{BpfProgram, PacketFilter};
 use super::{BATCH, BY_THE_CLOCK, Engine, Input, MAX_LIVE_AGE, PacketSink, wall_clock};
 use crate::monitor::Monitor;
 use crate::monitor::events::DAMAGED;
@@ -15,16 +18,7 @@ use fcn_tool::clean::clean;
 use fcn_tool::failure::Failure;
 use fcn_tool::quantity::counted;
 use fcn_wire::{LinkType, Severity};
-use pcap::BpfProgram;
 use rustc_hash::FxHashSet;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
-use rustix::io::Errno;
-use std::fs::File;
-use std::io::{self, IsTerminal, Read};
-use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -33,7 +27,10 @@ use std::time::{Duration, Instant};
 /// Maximum sleep of a paced input before it checks whether to stop.
 const NAP: Duration = Duration::from_millis(50);
 /// Output of `fcn-gen` for `demo/demo.toml`, written by `cargo xtask captures`.
-const DEMO: &[u8] = include_bytes!("../../demo/demo.pcapng.gz");
+const DEMO: &[u8] = match cfg!(feature = "program") {
+    true => include_bytes!("../../demo/demo.pcapng.gz"),
+    false => &[],
+};
 /// Time between its last packet and the first one of the next round, in nanoseconds.
 const PAUSE: u64 = 1_000_000_000;
 /// State shown for an interface of a file.
@@ -49,11 +46,14 @@ pub struct Choice {
     pub pace: Option<f64>,
 }
 
+/// Opens a capture again.
+pub type Reopen = Box<dyn Fn() -> Result<CaptureReader<'static>, ReadError> + Send>;
+
 /// A capture file or pipe.
 pub struct FileInput {
     reader: CaptureReader<'static>,
-    /// Path for reading it again, if that is possible.
-    path: Option<PathBuf>,
+    /// Opens it again, if that is possible.
+    again: Option<Reopen>,
     /// True if reads do not block, as with a regular file.
     regular: bool,
     /// Any of these flags aborts a blocking read of a pipe.
@@ -117,90 +117,17 @@ impl Clock {
     }
 }
 
-/// Reads data as it arrives, until told to stop.
-struct PipeReader {
-    file: File,
-    stops: Vec<Arc<AtomicBool>>,
-}
-
-impl Read for PipeReader {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if self.stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
-                return Ok(0);
-            }
-            let mut fds = [PollFd::new(&self.file, PollFlags::IN)];
-            let nap = Timespec {
-                tv_sec: 0,
-                tv_nsec: NAP.subsec_nanos().into(),
-            };
-            match poll(&mut fds, Some(&nap)) {
-                Ok(0) | Err(Errno::INTR) => {}
-                // The read reports the error, if any.
-                Ok(_) | Err(_) => match self.file.read(room) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    done => return done,
-                },
-            }
-        }
-    }
-}
-
 impl FileInput {
-    /// Opens a capture; `-` is standard input. A read from a pipe is abandoned once one of `stops`
-    /// is set.
+    /// Reads the capture that `again` opens.
     ///
     /// # Errors
     ///
     /// It cannot be read, is not a capture, or has an unsupported link type.
-    pub fn open(path: &Path, choice: Choice, stops: &[Arc<AtomicBool>]) -> Result<Self, Failure> {
-        let bad = || Failure::usage("cannot read the capture");
-        let is_stdin = path == Path::new("-");
-        let regular = !is_stdin && std::fs::metadata(path).is_ok_and(|about| about.is_file());
-        let (reader, regular) = if regular {
-            (CaptureReader::open(path), true)
-        } else {
-            let (file, name) = if is_stdin {
-                let stdin = io::stdin();
-                if stdin.is_terminal() {
-                    return Err(bad()
-                        .and("standard input is a terminal")
-                        .and("pipe a capture in: tcpdump -i eth0 -U -w - | fcn-top -r -"));
-                }
-                let file = stdin.as_fd().try_clone_to_owned().map(File::from);
-                (file, "standard input".to_owned())
-            } else {
-                // Opening a pipe without a writer would block uninterruptibly.
-                let mut how = File::options();
-                let how = how
-                    .read(true)
-                    .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-                (how.open(path), path.display().to_string())
-            };
-            let file = file.map_err(|error| bad().and(format!("{name}: {error}")))?;
-            if file.metadata().is_ok_and(|about| about.is_file()) {
-                (CaptureReader::from(file, &name), true)
-            } else {
-                let stops = stops.to_vec();
-                (
-                    CaptureReader::from(PipeReader { file, stops }, &name),
-                    false,
-                )
-            }
-        };
-        let reader = reader.map_err(|error| {
-            if stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
-                return Failure::interrupted("nothing was read");
-            }
-            bad().and(error.to_string())
-        })?;
-        if let [only] = reader.interfaces()
-            && only.link.is_none()
-        {
-            return Err(unknown_link(reader.name(), only.link_number));
-        }
-        let path = (regular && !is_stdin).then(|| path.to_path_buf());
-        Ok(Self::new(reader, path, regular, choice, stops))
+    pub fn reopening(again: Reopen) -> Result<Self, Failure> {
+        let reader = again()
+            .map_err(|error| Failure::usage("cannot read the capture").and(error.to_string()))?;
+        check_link(&reader)?;
+        Ok(Self::new(reader, Some(again), true, Choice::default(), &[]))
     }
 
     /// Opens the built-in capture, which repeats endlessly.
@@ -228,14 +155,14 @@ impl FileInput {
 
     fn new(
         reader: CaptureReader<'static>,
-        path: Option<PathBuf>,
+        again: Option<Reopen>,
         regular: bool,
         choice: Choice,
         stops: &[Arc<AtomicBool>],
     ) -> Self {
         Self {
             reader,
-            path,
+            again,
             regular,
             stops: stops.to_vec(),
             processing: Processing {
@@ -265,9 +192,9 @@ impl FileInput {
         if before == 1
             && self.processing.wanted() > 1
             && self.processing.number > 0
-            && let Some(path) = &self.path
+            && let Some(again) = &self.again
         {
-            self.processing.replay_sightings(path, &mut sink);
+            self.processing.replay_sightings(again, &mut sink);
         }
         if self.processing.number == 0 {
             // Until the first valid time stamp, this is the best time known.
@@ -351,6 +278,14 @@ fn open_demo() -> Result<CaptureReader<'static>, ReadError> {
     CaptureReader::from(DEMO, "the built-in capture")
 }
 
+/// Fails if the only interface of the capture has an unsupported link type.
+fn check_link(reader: &CaptureReader<'_>) -> Result<(), Failure> {
+    match reader.interfaces() {
+        [only] if only.link.is_none() => Err(unknown_link(reader.name(), only.link_number)),
+        _ => Ok(()),
+    }
+}
+
 fn unknown_link(name: &str, number: u32) -> Failure {
     Failure::usage("cannot read the capture")
         .and(name)
@@ -361,6 +296,15 @@ fn unknown_link(name: &str, number: u32) -> Failure {
 
 impl Input for FileInput {
     fn run(&mut self, engine: &Engine, stop: &AtomicBool) -> Result<(), Failure> {
+        self.begin(engine);
+        let done = self.read(engine, stop);
+        self.conclude(done, engine, stop)
+    }
+}
+
+impl FileInput {
+    /// Prepares the engine for the packets.
+    pub(crate) fn begin(&mut self, engine: &Engine) {
         if self.processing.choice.pace.is_some() || !self.regular {
             self.processing.mark = Some(engine.mark());
         }
@@ -369,11 +313,28 @@ impl Input for FileInput {
         }
         // Remembering each packet costs more than half as much again as everything else, so a file
         // that can be read twice is read again when another interface appears.
-        if self.reader.may_describe_later() && self.path.is_none() {
+        if self.reader.may_describe_later() && self.again.is_none() {
             engine.with(Monitor::expect_interfaces);
         }
         self.processing.learn(self.reader.interfaces(), engine);
-        let done = self.read(engine, stop);
+    }
+
+    /// Processes the next packets of a file; returns true if there may be more.
+    pub(crate) fn advance(&mut self, engine: &Engine) -> Result<bool, ReadError> {
+        let more = self.take(BATCH, engine, &AtomicBool::new(false))?;
+        if more.is_none() {
+            self.processing.learn(self.reader.interfaces(), engine);
+        }
+        Ok(more.is_some())
+    }
+
+    /// Records how it ended.
+    pub(crate) fn conclude(
+        &mut self,
+        done: Result<(), ReadError>,
+        engine: &Engine,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
         if let Some(mark) = &self.processing.mark {
             mark.store(0, Ordering::Relaxed);
         }
@@ -464,8 +425,8 @@ impl Processing {
     /// described only now may have captured them as well. If the file cannot be read again, packets
     /// count per interface.
     #[cold]
-    fn replay_sightings(&mut self, path: &Path, sink: &mut PacketSink<'_>) {
-        let Ok(mut reader) = CaptureReader::open(path) else {
+    fn replay_sightings(&mut self, again: &Reopen, sink: &mut PacketSink<'_>) {
+        let Ok(mut reader) = again() else {
             return;
         };
         let mut replay = sink.state.monitor.replay_monitor();

@@ -6,7 +6,8 @@ use fcn_wire::profile::{
     GENEVE_PORT, GTP_U_PORT, SFLOW_PORT, TZSP_PORT, VXLAN_GPE_PORT, VXLAN_PORT,
 };
 use fcn_wire::{LinkType, Profile, claim};
-use pcap::{Active, BpfProgram, Capture, Linktype};
+pub use pcap::BpfProgram;
+use pcap::{Active, Capture, Linktype};
 use std::fmt::Write;
 
 /// Packet filter options.

@@ -9,13 +9,19 @@
 pub mod all_interfaces;
 pub mod export;
 pub mod file;
+#[cfg(feature = "program")]
 pub mod handle;
 pub mod intervals;
+#[cfg_attr(not(feature = "program"), path = "no_filter.rs")]
 pub mod kernel_filter;
+#[cfg(feature = "program")]
 pub mod live;
+#[cfg(feature = "program")]
 mod opener;
 pub mod packet_store;
+#[cfg(feature = "program")]
 pub mod privileges;
+#[cfg(feature = "program")]
 mod rdma;
 mod stamps;
 
@@ -38,6 +44,7 @@ use packet_store::PacketStore;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustc_hash::FxHashSet;
 use stamps::Stamps;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -61,6 +68,9 @@ pub const BY_THE_CLOCK: u64 = u64::MAX;
 const MESSAGES: usize = 100;
 /// Maximum age of a packet on arrival, in nanoseconds, for it to count as captured now.
 const MAX_LIVE_AGE: u64 = 5_000_000_000;
+
+/// Packets to export, the interfaces of the capture, and the number of packets that were dropped.
+type Selection = (SelectedPackets, Vec<InterfaceDescription>, u64);
 
 /// A running input; dropped when the input ends.
 pub struct Running<'e>(&'e Engine);
@@ -124,6 +134,8 @@ pub struct Engine {
     ended: Mutex<Option<String>>,
     /// Counters of this host's RDMA devices.
     nics: Mutex<Arc<Nics>>,
+    /// Returns the current time, in nanoseconds since the epoch.
+    clock: fn() -> u64,
     /// Pending messages about interfaces.
     messages: Mutex<Vec<String>>,
     /// True if packets were dropped before they got here.
@@ -162,11 +174,19 @@ impl Engine {
             marks: Mutex::new(Vec::new()),
             ended: Mutex::new(None),
             nics: Mutex::default(),
+            clock: wall_clock,
             messages: Mutex::new(Vec::new()),
             lossy: AtomicBool::new(false),
             recorded: AtomicBool::new(false),
             private,
         }
+    }
+
+    /// Takes the time of events without packets from another clock than the system's, in
+    /// nanoseconds since the epoch.
+    #[must_use]
+    pub fn with_clock(self, clock: fn() -> u64) -> Self {
+        Self { clock, ..self }
     }
 
     /// Sets a timer called at the end of each interval.
@@ -228,7 +248,7 @@ impl Engine {
     ) {
         let mut guard = self.state.lock();
         let at = match guard.monitor.now() {
-            0 => wall_clock(),
+            0 => (self.clock)(),
             now => now,
         };
         guard.monitor.note(EventRecord {
@@ -389,10 +409,31 @@ impl Engine {
     ///
     /// The packets cannot be exported. The text says what failed, on what, and what to do.
     pub fn export_rows(&self, rows: &FxHashSet<RowId>, to: &Path) -> Result<(u64, u64), String> {
+        let (chosen, interfaces, gone) = self.select_rows(rows)?;
+        Ok((chosen.write(to, &interfaces)?, gone))
+    }
+
+    /// Same, to a writer.
+    ///
+    /// # Errors
+    ///
+    /// As for [`export_rows`](Self::export_rows).
+    pub fn write_rows(
+        &self,
+        rows: &FxHashSet<RowId>,
+        to: impl Write + Send,
+    ) -> Result<(u64, u64), String> {
+        let (chosen, interfaces, gone) = self.select_rows(rows)?;
+        Ok((chosen.write_to(to, &interfaces)?, gone))
+    }
+
+    /// Copies the kept packets of some rows; returns them, all interfaces, and the number of
+    /// packets dropped for lack of room.
+    fn select_rows(&self, rows: &FxHashSet<RowId>) -> Result<Selection, String> {
         if self.private {
             return Err("an export would reveal the addresses that --privacy hides".to_owned());
         }
-        let (chosen, interfaces, gone) = {
+        Ok({
             let guard = self.state.lock();
             let Some(store) = &guard.store else {
                 return Err("no packets are kept: set --keep".to_owned());
@@ -406,8 +447,7 @@ impl Engine {
                     || kept.flow.is_some_and(|flow| flows.contains(&flow))
             });
             (selected, guard.interfaces.clone(), store.dropped())
-        };
-        Ok((chosen.write(to, &interfaces)?, gone))
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Estimates of packet counts from samples, with confidence intervals.
 
+use fcn_observe::float::Float;
 use rustc_hash::FxHashMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -106,7 +107,7 @@ fn mean_where(count: u64, beyond: impl Fn(f64, f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 2.0 * count as f64 + 10.0);
     for _ in 0..60 {
         let mean = f64::midpoint(low, high);
-        let (mut below, mut this) = (0.0, f64::exp(-mean));
+        let (mut below, mut this) = (0.0, (-mean).exponential());
         for n in 1..=count {
             below += this;
             this *= mean / n as f64;

@@ -2,15 +2,19 @@
 //! on the tables only; the caller provides them and decides where the text goes.
 
 pub mod audit;
+#[cfg(feature = "program")]
 pub mod csv;
 pub mod flows;
 pub mod html;
 pub mod json;
 pub mod lines;
+#[cfg(feature = "program")]
 pub(crate) mod metrics;
 pub mod part;
+#[cfg(feature = "program")]
 pub mod prometheus;
 pub mod report;
+#[cfg(feature = "program")]
 pub mod table;
 
 use crate::filter::Filter;

@@ -1,9 +1,9 @@
 //! Fits text into a number of cells.
 
 use crate::text::clean;
-use ratatui::text::Span;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use unicode_width::UnicodeWidthStr;
 
 /// Converts a number to a number of cells.
 pub(super) fn cells(number: usize) -> u16 {
@@ -15,7 +15,7 @@ pub(super) fn width(text: &str) -> u16 {
     if text.is_ascii() {
         return cells(text.len());
     }
-    cells(Span::raw(text).width())
+    cells(text.width())
 }
 
 /// Returns the longest start of `text` that fits into `room` cells.

@@ -19,6 +19,7 @@ use super::pace::{Batches, Gap, Pace};
 use super::response::{Effect, FADES, Response};
 use super::steadiness::Steadiness;
 use super::{Advice, Answer, Evidence, Slower, Unit};
+use crate::float::Float;
 
 /// Minimum slowdown after notifications for an answer: standard errors, and the logarithm of the
 /// rate. Of 601 senders that never slow down two were reported to obey.
@@ -306,7 +307,7 @@ fn is_sure(effect: &Effect, limits: &[(f64, f64)]) -> bool {
 
 /// Returns the reduction of the rate, as a part, for a pace slower by this logarithm.
 fn part(slower: f64) -> f32 {
-    (1.0 - (-slower).exp()) as f32
+    (1.0 - (-slower).exponential()) as f32
 }
 
 fn slower(unit: Unit, effect: &Effect) -> Slower {
@@ -323,7 +324,7 @@ fn more(times: f64, effect: &Effect) -> Option<Advice> {
     let more = effect.count * (times - 1.0);
     (1.0..ADVISED).contains(&more).then(|| {
         // Two digits are more than can be known.
-        let step = 10_f64.powf(more.log10().floor() - 1.0).max(1.0);
+        let step = libm::exp10(libm::log10(more).floor() - 1.0).max(1.0);
         Advice::Notifications(((more / step).ceil() * step) as u32)
     })
 }

@@ -4,6 +4,7 @@
 //! What tells it from one that obeys is that it always has the same number of packets outstanding,
 //! though the round-trip time varies: at a rate of its own, that number would vary as well.
 
+use crate::float::Float;
 use fcn_wire::bth::MAX_24;
 
 /// Minimum number of packets outstanding at once. With fewer, a rate limiter has the same number
@@ -109,7 +110,7 @@ impl FullWindow {
     }
 
     fn time(&mut self, round_trip: u64) {
-        let time = (round_trip.max(1) as f32).ln();
+        let time = (round_trip.max(1) as f32).natural_log();
         self.times += 1.0;
         let apart = time - self.mean;
         self.mean += apart / self.times;

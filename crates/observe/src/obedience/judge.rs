@@ -1,6 +1,7 @@
 //! The answer to whether a flow obeys, derived from its state.
 
 use super::*;
+use crate::float::Float;
 use crate::sightings::Sightings;
 
 /// Minimum number of packets between notifications for a flow that was never captured without
@@ -534,9 +535,9 @@ impl Obedience {
             let error = spread * f64::from(1.0 / quiet.count + 1.0 / notified.count).sqrt();
             // The ratio of the rates as a reader would compute it, in which batches far slower than
             // others have less weight.
-            let counted = 1.0 - (notified.rate() - quiet.rate()).exp();
+            let counted = 1.0 - (notified.rate() - quiet.rate()).exponential();
             let at_least = less.min(quiet.rate() - notified.rate()) - 2.0 * error;
-            let at_least = 1.0 - (-at_least).exp();
+            let at_least = 1.0 - (-at_least).exponential();
             // It may have slowed down by itself before the first notification.
             let before = self.just_before.rate();
             let sank = before.is_none_or(|before| before - notified.mean() > 0.5 * less);
@@ -552,7 +553,7 @@ impl Obedience {
             against.faster = less < -0.1 && -less > 4.0 * error;
             let most = less.max(quiet.rate() - notified.rate());
             let bound = most + 2.0 * error;
-            against.most = (bound < -(1.0 - MOST).ln()).then_some(bound);
+            against.most = (bound < -(1.0 - MOST).natural_log()).then_some(bound);
             against.hint = (most > 0.08).then_some(Hint {
                 less: most,
                 error,
@@ -679,7 +680,7 @@ impl Obedience {
         if let Some(most) = since_quiet
             && rested
         {
-            let most = (1.0 - (-most).exp()).max(FINEST) as f32;
+            let most = (1.0 - (-most).exponential()).max(FINEST) as f32;
             return (DoesNotObey, Evidence::SteadySinceQuiet { most });
         }
         if self.measured < 8 {

@@ -1,6 +1,8 @@
 //! The pace of a flow: logarithms of the gaps between its packets, and between its bursts, per
 //! octet.
 
+use crate::float::Float;
+
 /// Share of the usual long gap below which packets belong to one burst.
 const BACK_TO_BACK: f32 = 0.25;
 /// Minimum number of packets in a burst: with one, rate limiters that send two or four at once hide
@@ -51,7 +53,7 @@ impl Open {
     /// Ends the gap at `at`, and begins the next one with `octets` octets.
     fn end(&mut self, at: u64, octets: f32) -> Gap {
         let length = (at - self.since) as f32;
-        let pace = (length / self.octets.max(1.0)).ln();
+        let pace = (length / self.octets.max(1.0)).natural_log();
         let Self { notified, idle, .. } = *self;
         *self = Self {
             since: at,

@@ -16,7 +16,6 @@ const UPLOT: &str = include_str!("uplot/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("uplot/uPlot.min.css");
 const UPLOT_LICENCE: &str = include_str!("uplot/LICENSE");
 const SCRIPT: &str = include_str!("page.js");
-const STYLE: &str = include_str!("page.css");
 
 /// A page without its data.
 #[derive(Clone, Copy, Debug)]
@@ -27,34 +26,58 @@ pub struct Page {
     pub script: &'static str,
 }
 
+/// What a Content Security Policy has to allow for a page: names of scripts, and of the style.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    /// Scripts.
+    pub scripts: String,
+    /// The style.
+    pub style: String,
+}
+
 impl Page {
+    /// Returns the scripts, in their order.
+    fn scripts(&self) -> [String; 3] {
+        // The licence must be included in every copy.
+        let uplot = format!("/*\n{}\n*/\n{UPLOT}", UPLOT_LICENCE.trim_end());
+        [uplot, SCRIPT.to_owned(), self.script.to_owned()]
+    }
+
+    /// Returns what a policy has to allow for the page, for a document that shows it in a frame.
+    #[must_use]
+    pub fn sources(&self) -> Sources {
+        Sources {
+            scripts: self.scripts().map(|script| source(&script)).join(" "),
+            style: source(&style()),
+        }
+    }
+
     /// Writes the page with its data, which the script finds in the element `data`.
     ///
     /// # Errors
     /// The page cannot be written.
     pub fn write(&self, data: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
-        let style = [UPLOT_STYLE, STYLE].concat();
-        // The licence must be included in every copy.
-        let uplot = format!("/*\n{}\n*/\n{UPLOT}", UPLOT_LICENCE.trim_end());
-        let scripts = [uplot.as_str(), SCRIPT, self.script];
-        let allowed = scripts.map(source).join(" ");
+        let Sources {
+            scripts: allowed,
+            style: allowed_style,
+        } = self.sources();
         write!(
             out,
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src {allowed}; \
-             style-src {}; base-uri 'none'; form-action 'none'\">\n\
+             style-src {allowed_style}; base-uri 'none'; form-action 'none'\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <meta name=\"referrer\" content=\"no-referrer\">\n\
-             <title>{}</title>\n<style>{style}</style>\n</head>\n<body>\n\
+             <title>{}</title>\n<style>{}</style>\n</head>\n<body>\n\
              <noscript><p>This page needs JavaScript to draw the data in it; it loads nothing.</p></noscript>\n\
              <main id=\"page\"></main>\n<script type=\"application/json\" id=\"data\">",
-            source(&style),
-            self.title
+            self.title,
+            style()
         )?;
         serde_json::to_writer(Inert(&mut *out), data)?;
         out.write_all(b"</script>\n")?;
-        for script in scripts {
+        for script in self.scripts() {
             writeln!(out, "<script>{script}</script>")?;
         }
         out.write_all(b"</body>\n</html>\n")?;
@@ -62,8 +85,16 @@ impl Page {
     }
 }
 
+/// Style of the common parts, which other documents may have as well.
+pub const STYLE: &str = include_str!("page.css");
+
+fn style() -> String {
+    [UPLOT_STYLE, STYLE].concat()
+}
+
 /// Returns the name of a script or style in a policy: its hash.
-fn source(text: &str) -> String {
+#[must_use]
+pub fn source(text: &str) -> String {
     let hash = BASE64_STANDARD.encode(Sha256::digest(text));
     format!("'sha256-{hash}'")
 }

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::failure::Outcome;
+use crate::page::{self, Compiler};
 use crate::{cargo, process};
 
 /// The profile in Cargo.toml.
@@ -55,6 +56,19 @@ pub(super) fn manual(root: &Path, target: &Path) -> Outcome<PathBuf> {
     }
     process::stdout(Command::new(cargo::executable(&messages, cargo::MANUAL)?).arg(&folder))?;
     Ok(folder)
+}
+
+/// Builds `fcn.html` into the folder of the manual, also laid out as below `/usr/share`.
+pub(super) fn page(root: &Path, target: &Path, shared: &Path, compiler: &Compiler) -> Outcome {
+    let flags = flags(root, target)?;
+    let page = page::build(compiler, |build| {
+        build.args(["--locked", "--target-dir"]).arg(target);
+        build.current_dir(root).env(FLAGS, &flags);
+    })?;
+    let folder = shared.join("fcn-tools");
+    fs_err::create_dir_all(&folder)?;
+    fs_err::write(folder.join(page::NAME), page)?;
+    Ok(())
 }
 
 /// Builds the plugin for the Wireshark of a system in a folder.

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::ensure;
 
 use crate::failure::Outcome;
+use crate::page::Compiler;
 use crate::report::heading;
 use crate::tally::SKIP_MARK;
 use crate::wireshark::{TESTED, tested_minor};
@@ -109,8 +110,14 @@ fn make(root: &Path, target: &Path, output: &Path, options: &Options) -> Outcome
             .map_err(|why| println!("{SKIP_MARK} static archive: {why}"))
             .ok(),
     };
+    let page = Compiler::ready(false)
+        .map_err(|why| println!("{SKIP_MARK} fcn.html: {why:#}"))
+        .ok();
     let tools = binaries::tools(root, target, &Target::Debian)?;
     let shared = binaries::manual(root, target)?;
+    if let Some(compiler) = page {
+        binaries::page(root, target, &shared, &compiler)?;
+    }
     done(tools_package::make(root, &tools, &shared, &origin, output)?)?;
     if !options.no_plugin {
         for version in TESTED {

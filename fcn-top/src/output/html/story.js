@@ -51,7 +51,7 @@
   // Over time.
 
   const steps = course.data.length;
-  const rows = snapshot.rows.map((row, place) => ({ row, filter: filters.rows[place], since: data.rows_since[place], by: data.rows_by[place] }));
+  const rows = snapshot.rows.map((row, place) => ({ row, place, filter: filters.rows[place], since: data.rows_since[place], by: data.rows_by[place] }));
   const key = ({ sender, receiver, receiver_qp }) => `${sender} ${receiver} ${receiver_qp}`;
   const rowOf = new Map(rows.map(({ row }) => [key(row), row]));
   let choose = null;
@@ -193,13 +193,16 @@
     { title: "CE", number: true, about: qp("ce_share").about, value: ({ row }) => row.ce_share, cell: ({ row }) => text(qp("ce_share"), row.ce_share) },
     { title: "Verdict and evidence", wide: true, about: qp("verdict").about, value: ({ row }) => row.verdict, cell: ({ row }) => verdict(row) },
   ];
-  function details({ row, filter: words, since: moments }) {
+  // In fcn.html, which has the packets.
+  const save = (row) => (parent === window ? null : el("p", {}, el("button", { type: "button", onclick: () => parent.postMessage({ row }, "*") }, "Save its packets")));
+  function details({ row, place, filter: words, since: moments }) {
     const value = (column) => (column.id in moments ? since(moments[column.id]) : text(column, row[column.id]));
     const pairs = columns.qps.map((column) => [column, value(column)]).filter(([, value]) => value !== null);
     const drawn = choose?.(row);
     return [
       words ? el("p", { class: "small" }, "Its notifications in Wireshark, with the plugin: ", filter(words)) : null,
       drawn ? el("p", {}, el("button", { type: "button", onclick: drawn }, "Show in the charts")) : null,
+      save(place),
       list(pairs.map(([column, value]) => [el("span", { title: column.about }, column.id), value])),
     ];
   }

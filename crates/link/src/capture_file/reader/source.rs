@@ -2,17 +2,15 @@
 //! compression.
 
 use super::error::{Compression, ReadErrorKind};
+use crate::zstd;
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
-use zstd::stream::read::Decoder;
 
 /// Compressed input read at once, in octets.
 const PACKED_LEN: usize = 64 << 10;
-/// Largest window of a zstd frame, as a power of 2: the default limit of the zstd tool.
-const ZSTD_WINDOW: u32 = 27;
 /// Number of octets that identify gzip and zstd.
 const MAGIC_LEN: usize = 4;
 
@@ -64,7 +62,10 @@ impl<'r> Source<'r> {
             }
             Some(Compression::Zstd) => {
                 let packed = BufReader::with_capacity(PACKED_LEN, raw);
-                Box::new(unzstd(packed).map_err(|e| ReadErrorKind::Unpack(Compression::Zstd, e))?)
+                Box::new(
+                    zstd::decoder(packed)
+                        .map_err(|e| ReadErrorKind::Unpack(Compression::Zstd, e))?,
+                )
             }
         };
         Ok(Self {
@@ -84,12 +85,6 @@ impl<'r> Source<'r> {
             _ => ReadErrorKind::Read(e),
         }
     }
-}
-
-fn unzstd<R: Read>(packed: BufReader<R>) -> io::Result<Decoder<'static, BufReader<R>>> {
-    let mut decoder = Decoder::with_buffer(packed)?;
-    decoder.window_log_max(ZSTD_WINDOW)?;
-    Ok(decoder)
 }
 
 /// Returns the compression of a file that begins with `magic`.
