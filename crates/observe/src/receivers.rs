@@ -37,6 +37,8 @@ const SHORTEST: u64 = 1_000;
 /// Maximum time in ns between a CNP and a negative acknowledgement of the same flow that accompany
 /// each other.
 const TOGETHER: u64 = 10_000;
+/// Maximum time in ns from a CNP to its copy by the same capture \[choice\].
+const COPIED_WITHIN: u64 = 10_000;
 
 identified! {
     /// Unit by which a NIC limits the rate of its CNPs.
@@ -68,6 +70,13 @@ pub struct FlowMarks {
     /// other; 0 for none.
     notified: u64,
     refused: u64,
+}
+
+impl FlowMarks {
+    /// Returns true if a CNP may be a copy of the last one, in a capture with two of each packet.
+    pub(crate) const fn may_repeat(&self, at: u64) -> bool {
+        self.answered > 0 && at.saturating_sub(self.answered) <= COPIED_WITHIN
+    }
 }
 
 /// A receiver.

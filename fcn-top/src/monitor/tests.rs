@@ -492,6 +492,8 @@ fn a_reused_qp_starts_a_new_flow() {
         // Nothing of the first flow remains, or is reported for the second.
         let expected = [(Some(0x111), None), (Some(0x222), Some(30))];
         assert_eq!(flows, expected, "RDMA CM: {by_cm:?}");
+        let flow = monitor.flows().next().unwrap();
+        assert_eq!((flow.data_packets, flow.resent), (120, 0), "both");
     }
 }
 
