@@ -78,15 +78,43 @@ pub struct Reply {
     pub beside_data: bool,
 }
 
-/// Something wrong, reported once for a flow.
+/// Something wrong with a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incident {
-    /// Its data is Not-ECT.
+    /// Its data is Not-ECT; reported once.
     NotEct,
-    /// It was silent for a cause, for the first time: length of the silence in ns.
-    Silence(Cause, u64),
+    /// It was silent.
+    Silence {
+        /// Cause.
+        cause: Cause,
+        /// Length in ns.
+        length: u64,
+        /// True for the flow's first silence.
+        is_first: bool,
+    },
     /// One packet was sent [`MOST_TRIES`] times, and not acknowledged.
     Tries,
+}
+
+impl Incident {
+    /// Description of data that is Not-ECT.
+    pub const NOT_ECT: &str = "The flow's data is Not-ECT: a congested switch drops it instead of marking it, and no CNP asks its sender to slow down";
+    /// Description of a silence, without its cause and length.
+    pub const STALLED: &str = "The flow stalled";
+    /// Description of exhausted retries.
+    pub const EXHAUSTED: &str = "A packet was sent 8 times and not acknowledged until then: most senders give up now, which ends the connection";
+}
+
+impl Cause {
+    /// Returns what came before the silence, in words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::RnrNak => "RNR NAK",
+            Self::Nak => "NAK",
+            Self::Unanswered => "no acknowledgement",
+        }
+    }
 }
 
 /// A NAK whose flow was not known when it came.
@@ -351,7 +379,11 @@ impl Exchange {
         silences.count = silences.count.saturating_add(1);
         silences.total = silences.total.saturating_add(length);
         silences.longest = silences.longest.max(length);
-        is_first.then_some(Incident::Silence(cause, length))
+        Some(Incident::Silence {
+            cause,
+            length,
+            is_first,
+        })
     }
 
     /// Counts the transmissions of the packet that a sender goes back to.

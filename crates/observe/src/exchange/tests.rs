@@ -36,6 +36,14 @@ fn run(exchange: &mut Exchange, steps: &[(u64, u32, Result<Order, K>)]) -> Vec<I
     incidents
 }
 
+const fn silent_for(cause: Cause, length: u64) -> Incident {
+    Incident::Silence {
+        cause,
+        length,
+        is_first: true,
+    }
+}
+
 #[test]
 fn a_nak_before_the_flow_was_known_causes_the_silence() {
     let mut flow = Exchange::default();
@@ -47,13 +55,13 @@ fn a_nak_before_the_flow_was_known_causes_the_silence() {
     };
     let silent = |flow: &mut Exchange, at, psn| flow.data(&sent(at, psn, Order::Copied), early);
     assert_eq!(flow.data(&sent(0, 0, Order::New), early), None);
-    let cause = Incident::Silence(Cause::RnrNak, 10 * MS - 2_000);
+    let cause = silent_for(Cause::RnrNak, 10 * MS - 2_000);
     assert_eq!(silent(&mut flow, 10 * MS, 0), Some(cause));
     assert_eq!(flow.silences(Cause::Unanswered).count, 0);
     // Another connection's, long before.
     let mut flow = Exchange::default();
     flow.data(&sent(60_000 * MS, 0, Order::New), early);
-    let cause = Incident::Silence(Cause::Unanswered, 10 * MS);
+    let cause = silent_for(Cause::Unanswered, 10 * MS);
     assert_eq!(silent(&mut flow, 60_010 * MS, 0), Some(cause));
 }
 
@@ -90,7 +98,7 @@ fn a_receiver_that_is_not_ready_causes_silences() {
             (6_000 + 2 * wait, 8, Ok(Order::New)),
         ],
     );
-    assert_eq!(incidents, [Incident::Silence(Cause::RnrNak, wait)]);
+    assert_eq!(incidents, [silent_for(Cause::RnrNak, wait)]);
     assert_eq!((flow.acks(K::RnrNak), flow.acks(K::Ack)), (2, 1));
     let silences = Silences {
         total: 2 * wait,
@@ -115,7 +123,7 @@ fn a_packet_sent_eight_times_has_exhausted_retries() {
         let later = flow.has_exhausted_retries((again + 2) * timer);
         assert_eq!(later, again >= 2, "{again}");
     }
-    let expected = [Incident::Silence(Cause::Unanswered, timer), Incident::Tries];
+    let expected = [silent_for(Cause::Unanswered, timer), Incident::Tries];
     assert_eq!(incidents, expected);
     assert_eq!(flow.unanswered_tries(), Some(8));
     assert!(flow.has_exhausted_retries(7 * timer));
@@ -135,7 +143,7 @@ fn a_receiver_that_is_not_ready_exhausts_no_retries() {
         let steps = [(at, 77, Err(K::RnrNak)), (at + MS, 77, Ok(Order::Copied))];
         incidents.extend(run(&mut flow, &steps));
     }
-    assert_eq!(incidents, [Incident::Silence(Cause::RnrNak, MS)]);
+    assert_eq!(incidents, [silent_for(Cause::RnrNak, MS)]);
     assert!(!flow.has_exhausted_retries(200 * MS));
 }
 
@@ -254,7 +262,7 @@ fn a_read_asked_for_again_is_a_retransmission() {
     let incident = flow.data(&request(65 * MS, 101), |_| None);
     assert_eq!(flow.resent, 1);
     let silence = 65 * MS - 8_000;
-    let expected = Incident::Silence(Cause::Unanswered, silence);
+    let expected = silent_for(Cause::Unanswered, silence);
     assert_eq!(incident, Some(expected));
 }
 
