@@ -412,6 +412,19 @@ records! {
         last_seen: u64 = "Last", 12, Moment, "Last frame, in nanoseconds since the epoch", |v| Cell::Moment(*v);
     }
 
+    /// Packets of a flow that switches have trimmed instead of dropping them, at one capture point.
+    TrimmedRecord, "trimmed", {
+        interface: Option<Arc<str>> = "Interface", 16, Text, "Interface on which they were captured", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        sender: IpAddr = "Sender", 22, Address, "Source address of the flow's data; of these packets if it is unknown which way they go", |v| Cell::Address(*v);
+        receiver: IpAddr = "Receiver", 22, Address, "Destination address of the data", |v| Cell::Address(*v);
+        receiver_qp: u32 = "Peer QP", 8, Qp, "The receiver's QP, which these packets name whichever way they go", |v| Cell::Count((*v).into());
+        to_receiver: u64 = "To receiver", 11, Count, "Trimmed packets sent on to the receiver", |v| Cell::Count(*v);
+        to_source: u64 = "To source", 9, Count, "Trimmed packets sent back to the source of the data", |v| Cell::Count(*v);
+        unknown: u64 = "Unknown", 8, Count, "Trimmed packets of which that is unknown: no data of the flow was captured, or both hosts use QPs of this number", |v| Cell::Count(*v);
+        first_seen: u64 = "First", 12, Moment, "First trimmed packet, in nanoseconds since the epoch", |v| Cell::Moment(*v);
+        last_seen: u64 = "Last", 12, Moment, "Last trimmed packet, in nanoseconds since the epoch", |v| Cell::Moment(*v);
+    }
+
     /// Packets that were not read, although they may be RoCE or carry it, for one reason.
     UnreadRecord, "unread", {
         kind: &'static str = "Why", 14, Name, "roce_unproven: to RoCEv2's port, from a port that RoCEv2 is not sent from, and neither the ICRC nor consecutive PSNs prove RoCEv2; ether_type, gre_protocol: an encapsulation that is not opened; fragment: only complete datagrams are read", |v| Cell::Name(v);
@@ -533,6 +546,7 @@ mod tests {
         sound::<UnreadRecord>();
         sound::<ReceiverRecord>();
         sound::<PauseRecord>();
+        sound::<TrimmedRecord>();
         sound::<CounterRecord>();
         sound::<LocalQpRecord>();
     }

@@ -15,7 +15,7 @@ use crate::data::{
     DataPacket, Ecn, FlowKey, Sequence, acknowledges, answers_read, begins_answer, ends_message,
 };
 use crate::exchange::{Acks, EarlyNak, Exchange, Incident, Reply, Sent, cause_of};
-use crate::flow_table::{FlowStart, FlowTable, Sequenced};
+use crate::flow_table::{FlowStart, FlowTable, Sequenced, is_near};
 use crate::labels::Labels;
 use crate::marks::Marks;
 use crate::obedience::{Obedience, Order, UnattributedNotification, Verdict};
@@ -27,13 +27,16 @@ use crate::resolved::Resolved;
 use crate::sightings::{CapturePoint, Identity, Sighting, Sightings};
 use crate::topic::RowKey;
 use crate::translation::{Attribution, Translations};
-use fcn_wire::bth::AckKind;
+use crate::trimmed::Destination;
+use fcn_wire::bth::{AckKind, MAX_24};
 use fcn_wire::{Frame, Kind, Message, Notification, Opcode, Origin, Qp, Rule, Subject};
 use std::net::IpAddr;
 use std::num::NonZeroU64;
 
 /// Maximum number of QPs whose acknowledgements are counted before their flow is known.
 const EARLY_ACKS: usize = 4096;
+/// Half the PSNs.
+const HALF: u32 = MAX_24 / 2;
 /// Minimum time in ns between the last packet of a connection and the first of another one of the
 /// same QP \[choice\]: copies in a capture are nearer.
 const RECONNECTED_AFTER: u64 = 1_000_000;
@@ -589,7 +592,8 @@ impl<E: Default> Correlator<E> {
         let Some(flow) = self.flows.get(key) else {
             return;
         };
-        let Some(highest @ 1..) = flow.highest_psn() else {
+        // From the upper half, PSN 0 is ahead.
+        let Some(highest @ 1..=HALF) = flow.highest_psn() else {
             return;
         };
         if at.saturating_sub(flow.latest) < RECONNECTED_AFTER {
@@ -844,6 +848,35 @@ impl<E> Correlator<E> {
             self.resolver
                 .flow_of(frame.ip()?.destination, bth.dest_qp())
         })?
+    }
+
+    /// Returns the flow of a trimmed packet, and where the packet goes: `None` if it is no RoCEv2
+    /// packet.
+    #[must_use]
+    pub fn trimmed(&self, frame: &Frame<'_>) -> Option<(FlowKey, Destination)> {
+        let (Some(ip), Message::Roce(bth, _)) = (frame.ip(), frame.message()) else {
+            return None;
+        };
+        let [forward, back] =
+            [(ip.source, ip.destination), (ip.destination, ip.source)].map(|(sender, receiver)| {
+                FlowKey {
+                    sender,
+                    receiver,
+                    receiver_qp: bth.dest_qp(),
+                }
+            });
+        let is_of = |key: &FlowKey| {
+            let flow = self.flows.get(key);
+            flow.is_some_and(|flow| {
+                flow.highest_psn()
+                    .is_none_or(|last| is_near(last, bth.psn()))
+            })
+        };
+        Some(match (is_of(&forward), is_of(&back)) {
+            (true, false) => (forward, Destination::Receiver),
+            (false, true) => (back, Destination::Source),
+            _ => (forward, Destination::Unknown),
+        })
     }
 
     /// Returns the flow that notifications with that key to `destination` are about.

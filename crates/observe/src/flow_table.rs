@@ -205,10 +205,16 @@ impl<F> FlowTable<F> {
     }
 }
 
+/// Returns true if two PSNs may be of one connection.
+pub(crate) fn is_near(last: u32, psn: u32) -> bool {
+    let ahead = psn.wrapping_sub(last) & MAX_24;
+    ahead.min(last.wrapping_sub(psn) & MAX_24) <= FAR
+}
+
 fn are_of_two_connections(last: u32, psn: u32) -> bool {
     let ahead = psn.wrapping_sub(last) & MAX_24;
     let behind = last.wrapping_sub(psn) & MAX_24;
-    ahead.min(behind) > FAR || psn == 0 && ahead > behind && behind > FAR_FROM_0
+    !is_near(last, psn) || psn == 0 && ahead > behind && behind > FAR_FROM_0
 }
 
 impl Sequenced for u32 {

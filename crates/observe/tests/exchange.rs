@@ -132,6 +132,19 @@ fn the_first_connection_of_a_qp_used_again_stays_counted() {
 }
 
 #[test]
+fn psns_that_wrap_around_continue_the_connection() {
+    let mut net = Net::default();
+    for number in 0..100 {
+        let (at, psn) = (u64::from(number) * 2 * MS, (0xFF_FFCE + number) & 0xFF_FFFF);
+        net.data(at, psn);
+        net.ack(at + 5_000, psn, ACK);
+    }
+    let flow = net.flow();
+    assert_eq!(flow.first, 1_000_000 * MS);
+    assert_eq!((flow.extra, flow.exchange.acks(AckKind::Ack)), (100, 100));
+}
+
+#[test]
 fn a_sender_that_goes_back_to_psn_0_retransmits() {
     let mut net = Net::default();
     for psn in 0..10 {

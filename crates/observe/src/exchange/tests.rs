@@ -24,7 +24,8 @@ const fn reply(at: u64, psn: u32, kind: K) -> Reply {
     }
 }
 
-/// Processes data and acknowledgements in this order; returns the incidents.
+/// Processes data and acknowledgements in this order; returns the incidents, of the silences the
+/// first.
 fn run(exchange: &mut Exchange, steps: &[(u64, u32, Result<Order, K>)]) -> Vec<Incident> {
     let mut incidents = Vec::new();
     for &(at, psn, step) in steps {
@@ -33,6 +34,16 @@ fn run(exchange: &mut Exchange, steps: &[(u64, u32, Result<Order, K>)]) -> Vec<I
             Err(kind) => exchange.acknowledged(&reply(at, psn, kind), None),
         }
     }
+    let is_later = |incident: &Incident| {
+        matches!(
+            incident,
+            Incident::Silence {
+                is_first: false,
+                ..
+            }
+        )
+    };
+    incidents.retain(|incident| !is_later(incident));
     incidents
 }
 
