@@ -14,7 +14,7 @@ use crate::class::{Class, ClassRelation, Classes};
 use crate::data::{
     DataPacket, Ecn, FlowKey, Sequence, acknowledges, answers_read, begins_answer, ends_message,
 };
-use crate::exchange::{Acks, EarlyNak, Exchange, Incident, Reply, Sent, cause_of};
+use crate::exchange::{Acks, COPIED_WITHIN, EarlyNak, Exchange, Incident, Reply, Sent, cause_of};
 use crate::flow_table::{FlowStart, FlowTable, Sequenced, is_near};
 use crate::labels::Labels;
 use crate::marks::Marks;
@@ -28,13 +28,16 @@ use crate::sightings::{CapturePoint, Identity, Sighting, Sightings};
 use crate::topic::RowKey;
 use crate::translation::{Attribution, Translations};
 use crate::trimmed::Destination;
-use fcn_wire::bth::{AckKind, MAX_24};
+use fcn_wire::bth::{AckKind, MAX_24, Transport};
 use fcn_wire::{Frame, Kind, Message, Notification, Opcode, Origin, Qp, Rule, Subject};
 use std::net::IpAddr;
 use std::num::NonZeroU64;
 
 /// Maximum number of QPs whose acknowledgements are counted before their flow is known.
 const EARLY_ACKS: usize = 4096;
+/// Maximum time in ns from a CNP to its copy by the same capture \[choice\], if it is unknown
+/// whether packets from the receiver have copies.
+const CNP_COPIED_WITHIN: u64 = 10_000;
 /// Half the PSNs.
 const HALF: u32 = MAX_24 / 2;
 /// Minimum time in ns between the last packet of a connection and the first of another one of the
@@ -122,6 +125,8 @@ pub struct Data {
     pub rule: Option<Rule>,
     /// True if it is a retransmission, as far as known.
     pub is_resent: bool,
+    /// True if it is a copy by the same capture, as those of most of the flow's packets.
+    pub is_copy: bool,
     /// Time of the first packet of the flow's previous connection, if it begins another one.
     pub reconnects: Option<u64>,
     /// Something else wrong with its flow.
@@ -145,6 +150,8 @@ pub struct Flow<E> {
     /// Number of data packets before which flow control paused their path.
     pub pauses: u32,
     was_cnp_copy: bool,
+    /// True if acknowledgements of its data were captured more than once, as its data is.
+    has_ack_copies: bool,
     /// Acknowledgements, retransmissions and silences.
     pub exchange: Exchange,
     /// The caller's data.
@@ -201,6 +208,7 @@ impl<E> Flow<E> {
             };
             data.incident = self.exchange.data(&sent, early);
             data.is_resent = self.exchange.resent != resent;
+            data.is_copy = order == Order::Copied && !data.is_resent && self.obedience.has_copies();
         }
         let sighting = Sighting {
             at: self.latest,
@@ -258,7 +266,11 @@ impl<E> Flow<E> {
 
     /// Returns true if a CNP about it is a copy, as its data is captured more than once.
     fn is_copied(&mut self, at: u64) -> bool {
-        let is_copy = !self.was_cnp_copy && self.answers.may_repeat(at);
+        let within = match self.has_ack_copies {
+            true => COPIED_WITHIN,
+            false => CNP_COPIED_WITHIN,
+        };
+        let is_copy = !self.was_cnp_copy && self.answers.is_within(at, within);
         self.was_cnp_copy = is_copy && self.obedience.has_copies();
         self.was_cnp_copy
     }
@@ -524,6 +536,7 @@ impl<E: Default> Correlator<E> {
             silent: false,
             rule: None,
             is_resent: false,
+            is_copy: false,
             reconnects: None,
             incident: None,
         };
@@ -540,7 +553,7 @@ impl<E: Default> Correlator<E> {
         let psn = data.sequence.of_connection().filter(|_| !capture.sampled);
         let make = || Flow::new(sighting.at);
         if psn == Some(0) && earlier.is_none() {
-            self.restarts(&data.key, sighting.at);
+            self.restarts(&data.key, sighting.at, bth.opcode());
         }
         let (flow, begins) = (self.flows).data(data.key, sighting.at, (psn, port), make);
         self.resolver.begins(&data.key, begins, port);
@@ -586,9 +599,9 @@ impl<E: Default> Correlator<E> {
     }
 
     /// Checks, at a packet with PSN 0, whether it begins another connection: one whose every packet
-    /// was acknowledged has nothing to retransmit.
+    /// was acknowledged has nothing to retransmit, and nor has one of the unreliable service.
     #[cold]
-    fn restarts(&mut self, key: &FlowKey, at: u64) {
+    fn restarts(&mut self, key: &FlowKey, at: u64, opcode: Opcode) {
         let Some(flow) = self.flows.get(key) else {
             return;
         };
@@ -600,9 +613,10 @@ impl<E: Default> Correlator<E> {
             return;
         }
         let is_unpaired = || self.resolver.sender_qp(key).is_none();
-        let is_acknowledged = flow.exchange.has_answered(highest)
+        let is_complete = opcode.transport() == Transport::Uc
+            || flow.exchange.has_answered(highest)
             || is_unpaired() && (self.early_acks_of(key)).any(|(_, last)| *last == highest);
-        if is_acknowledged {
+        if is_complete {
             self.flows.ends(key);
         }
     }
@@ -737,9 +751,10 @@ impl<E> Correlator<E> {
                         flow.exchange.adopt(std::mem::take(acks));
                     }
                     if let Some(kind) = kind {
-                        let is_copy = earlier.is_some()
-                            || flow.obedience.has_copies()
-                                && flow.exchange.repeats(bth.psn(), kind);
+                        let repeats =
+                            flow.obedience.has_copies() && flow.exchange.repeats(bth.psn(), kind);
+                        flow.has_ack_copies |= repeats;
+                        let is_copy = repeats || earlier.is_some();
                         let reply = flow.reply(capture, (bth.psn(), kind), is_copy);
                         (flow.exchange).acknowledged(&reply, Class::from_frame(frame));
                         if !matches!(kind, AckKind::Ack) && !is_copy {

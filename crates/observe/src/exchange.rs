@@ -15,7 +15,7 @@ use fcn_wire::identified;
 /// \[choice\].
 pub const SILENCE: u64 = 100_000;
 /// Maximum time from a packet to its copy by the same capture, in ns \[choice\].
-const COPIED_WITHIN: u64 = 1_000_000;
+pub(crate) const COPIED_WITHIN: u64 = 1_000_000;
 /// Maximum time from a NAK to the last data before the sender receives it, in ns \[choice\].
 const IN_FLIGHT: u64 = 1_000_000;
 /// Number of transmissions that most senders' largest retry counter allows: 7 retries (InfiniBand

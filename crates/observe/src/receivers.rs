@@ -37,8 +37,6 @@ const SHORTEST: u64 = 1_000;
 /// Maximum time in ns between a CNP and a negative acknowledgement of the same flow that accompany
 /// each other.
 const TOGETHER: u64 = 10_000;
-/// Maximum time in ns from a CNP to its copy by the same capture \[choice\].
-const COPIED_WITHIN: u64 = 10_000;
 
 identified! {
     /// Unit by which a NIC limits the rate of its CNPs.
@@ -73,9 +71,9 @@ pub struct FlowMarks {
 }
 
 impl FlowMarks {
-    /// Returns true if a CNP may be a copy of the last one, in a capture with two of each packet.
-    pub(crate) const fn may_repeat(&self, at: u64) -> bool {
-        self.answered > 0 && at.saturating_sub(self.answered) <= COPIED_WITHIN
+    /// Returns true if the last CNP was sent at most `time` ns before `at`.
+    pub(crate) const fn is_within(&self, at: u64, time: u64) -> bool {
+        self.answered > 0 && at.saturating_sub(self.answered) <= time
     }
 }
 

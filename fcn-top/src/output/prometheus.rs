@@ -110,13 +110,13 @@ impl Exposition {
             .map(|one| (self.formatter.exact_address(one.receiver), one))
             .filter(|(address, _)| used.insert(address.clone()))
             .collect();
-        let value: [(_, fn(&ReceiverRecord) -> u64); 4] = [
+        let families: [(&'static Family, ReceiverValue); 4] = [
             (&m::RECEIVER_MARKED, |one| one.marked),
             (&m::RECEIVER_EXPECTED, |one| one.expected),
             (&m::RECEIVER_CNPS, |one| one.cnps),
             (&m::RECEIVER_SILENT, |one| one.silent.into()),
         ];
-        for (family, value) in value {
+        for (family, value) in families {
             let mut family = page.family(family);
             for (address, receiver) in &shown {
                 family.add(&[address], value(receiver));
@@ -407,6 +407,9 @@ pub fn order() -> Option<Order> {
 
 /// Returns the value of a row's sample, if there is one.
 type Value = fn(&QpRecord) -> Option<f64>;
+
+/// Returns the value of a receiver's sample.
+type ReceiverValue = fn(&ReceiverRecord) -> u64;
 
 /// Returns the value of a flow's sample, if there is one.
 type FlowValue = fn(&FlowRecord) -> Option<f64>;

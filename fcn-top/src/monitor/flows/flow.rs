@@ -143,7 +143,7 @@ impl Volume {
             repeats,
             follows_new,
         };
-        if order == Order::Copied && !data.is_resent {
+        if data.is_copy {
             return effect;
         }
         self.ce += u64::from(data.new_mark);
