@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 use core::ffi::CStr;
+use fcn_observe::exchange::Incident;
+use fcn_wire::Severity;
 use fcn_wire::finding::{Family, Rule};
 
 /// Names of values: value, name.
@@ -485,6 +487,42 @@ nodes! {
     BgpPrefix = BESIDE [c"bgp.prefix_length"];
 }
 
+fcn_wire::identified! {
+    /// Expert infos of `rocev2` that no rule is behind, by their names in display filters.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    Remark {
+        /// A switch has trimmed the packet.
+        Trimmed = "rocev2.trimmed.comment",
+        /// The flow stalled before the packet.
+        Stalled = "rocev2.stalled",
+        /// The flow's data is Not-ECT.
+        NotEct = "rocev2.not_ect",
+        /// The sender has probably exhausted its retries.
+        Exhausted = "rocev2.retries_exhausted",
+    }
+}
+
+impl Remark {
+    /// Returns the text.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Trimmed => "A switch has trimmed the packet instead of dropping it",
+            Self::Stalled => Incident::STALLED,
+            Self::NotEct => Incident::NOT_ECT,
+            Self::Exhausted => Incident::EXHAUSTED,
+        }
+    }
+
+    /// Returns the severity; `None` for a comment.
+    pub const fn severity(self) -> Option<Severity> {
+        match self {
+            Self::Trimmed => None,
+            Self::Stalled | Self::NotEct => Some(Severity::Note),
+            Self::Exhausted => Some(Severity::Warning),
+        }
+    }
+}
+
 /// Returns the protocol that the expert info of `rule` belongs to. Rules of formats that are not a
 /// protocol here belong to the protocol that shows them.
 pub const fn expert_protocol(rule: Rule) -> P {
@@ -648,6 +686,15 @@ mod tests {
                 .iter()
                 .filter(|rule| expert_protocol(**rule) == *protocol);
             let rules: Vec<_> = rules.collect();
+            if *protocol == P::Roce {
+                text += "\n| expert info | severity | text |\n|---|---|---|\n";
+                for remark in Remark::ALL {
+                    let severity = remark
+                        .severity()
+                        .map_or_else(|| "comment".to_owned(), |severity| severity.to_string());
+                    text += &format!("| `{}` | {severity} | {} |\n", remark.id(), remark.text());
+                }
+            }
             if !rules.is_empty() {
                 text += "\n| rule | severity | broken | source |\n|---|---|---|---|\n";
             }

@@ -6,7 +6,7 @@
 //! while one is carried out: the plan is copied to memory that Wireshark frees with the packet.
 #![forbid(unsafe_code)]
 
-use crate::names::{F, Node, P};
+use crate::names::{F, Node, P, Remark};
 use core::fmt;
 use fcn_wire::finding::{Findings, MAX_FINDINGS, Rule};
 use std::net::{IpAddr, Ipv6Addr};
@@ -126,8 +126,8 @@ pub enum Op {
     Icrc(u32, u32, Option<Rule>),
     /// Add expert info for a violated rule; an empty text stands for the rule's own text.
     Expert(Rule, Range, Stored),
-    /// Add the comment that a switch has trimmed the packet.
-    Trimmed(Range),
+    /// Add expert info that no rule is behind; an empty text stands for its own text.
+    Remark(Remark, Range, Stored),
     /// Record a violated rule whose expert info Wireshark itself adds, so that our general filters
     /// find it.
     Found(Rule, Range),
@@ -376,6 +376,17 @@ impl Plan {
     /// Adds expert info for `rule`, with the rule's own text.
     pub fn expert(&mut self, rule: Rule, range: Range) {
         self.found(Op::Expert(rule, range, NO_TEXT));
+    }
+
+    /// Adds expert info that no rule is behind.
+    pub fn remark(&mut self, remark: Remark, range: Range) {
+        self.push(Op::Remark(remark, range, NO_TEXT));
+    }
+
+    /// Adds expert info that no rule is behind, with `detail`.
+    pub fn remark_with(&mut self, remark: Remark, range: Range, detail: fmt::Arguments<'_>) {
+        let stored = self.store_text(format_args!("{}: {detail}", remark.text()));
+        self.push(Op::Remark(remark, range, stored));
     }
 
     /// Adds expert info about the packet as a whole, which findings in its parts cannot crowd out.

@@ -9,6 +9,7 @@ use common::{
     TempCapture, captures, decode, foreign_captures, matches, packets, stock, trees, with_plugin,
     without_ours_captures,
 };
+use fcn_observe::exchange::Incident;
 use fcn_wire::Profile;
 use fcn_wire::emit::{Encapsulation, MirroredFrame};
 use fcn_wire::finding::Rule;
@@ -40,8 +41,9 @@ fn is_ours(line: &str) -> bool {
             "[Refuses the packet ",
             "[Round-trip time: ",
             "[Sign that a switch has trimmed it ",
-            "A switch has trimmed the packet instead",
         ])
+        || start(&["A switch has trimmed the packet instead"])
+        || start(&[Incident::STALLED, Incident::NOT_ECT, Incident::EXHAUSTED])
         || start(&["Fast CNP option", "Proxy Network Node Address option"])
         || start(&["Proxy Node Capability of ", "Proxy Node Capability: "])
         || text == "Next Hop Dependent Characteristics"

@@ -77,6 +77,9 @@ preferences! {
     /// only if their lengths show it
     #[arg(value_name = "DSCP,…", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..=63), help_heading = "Analysis")]
     trimmed_dscp: Vec<u8> = "[]";
+    /// DSCPs that plain CNPs are expected with; any other is an event
+    #[arg(value_name = "DSCP,…", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(0..=63), help_heading = "Analysis")]
+    cnp_dscp: Vec<u8> = "[]";
     /// Prefixes or addresses that may notify; a notification from any other source is an event
     #[arg(value_name = "PREFIX,…", value_delimiter = ',', help_heading = "Analysis")]
     trust: Vec<Net> = "[]";
@@ -122,7 +125,8 @@ preferences! {
     /// Show times in UTC
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "true|false", hide_possible_values = true, help_heading = "Output")]
     utc: bool = "false";
-    /// View to start with: qps, notifiers, flow, paths, events, interfaces, nics, flows [default: qps]
+    /// View to start with: qps, notifiers, flow, paths, events, interfaces, nics, flows,
+    /// receivers [default: qps]
     #[arg(value_name = "VIEW", help_heading = "Screen")]
     view: String = "\"qps\"";
     /// Colours [default: auto]

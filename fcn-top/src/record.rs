@@ -263,7 +263,7 @@ records! {
         sender_qp: Option<u32> = "Own QP", 8, Qp, "The sender's QP, if known; acknowledgements name it, so without it none is counted", |v| count(v);
         sender_qp_from: Option<Resolved> = "From", 6, Name, "How the sender's QP is known: cm, port, acks, only", |v| some(v, |v| Cell::Name(v.id()));
         data_rate: Option<f64> = "Data", 11, Bits, "Data in the last second, by complete tenths, in bits per second of IP packets; over less time if capturing began later and at least ten packets arrived", |v| some(v, Cell::Bits);
-        data_packets: u64 = "Packets", 9, Count, "Captured data packets; an estimate if data_sampled exceeds 1", |v| Cell::Count(*v);
+        data_packets: u64 = "Packets", 9, Count, "Captured data packets, of all connections of the QP; copies of a capture that has packets twice are left out as soon as they are known; an estimate if data_sampled exceeds 1", |v| Cell::Count(*v);
         data_octets: u64 = "Octets", 13, Count, "Octets of their IP packets; an estimate if data_sampled exceeds 1", |v| Cell::Count(*v);
         data_sampled: Option<u64> = "Data 1 in", 9, Count, "Average number of data packets per sample, at the capture point that sampled most: their number, octets and rate are estimates, and nothing is known about their order; empty if all were captured", |v| count(v);
         ce_share: Option<f64> = "CE", 6, Share, "Fraction of the data packets that were marked CE, 0 to 1", |v| some(v, Cell::Share);
@@ -289,7 +289,7 @@ records! {
         tries: Option<u8> = "Tries", 5, Count, "Transmissions of the last packet that was sent several times, if it is not acknowledged and no newer data followed", |v| count(v);
         path_pauses: u64 = "Pauses", 6, Count, "Data packets before which PFC or PAUSE had paused their path since the flow's previous packet, on the link captured; the verdict does not count these gaps", |v| Cell::Count(*v);
         exhausted: bool = "Exhausted", 9, Name, "Whether the sender has probably exhausted its retries: it sent one packet 8 times, or 3 times and then nothing for twice as long as before the last time, without an acknowledgement", |v| Cell::Name(if *v { "yes" } else { "no" });
-        rtt_min: Option<u64> = "RTT min", 9, Span, "Shortest time from a data packet to its acknowledgement where the data is captured, in nanoseconds: there and back from the capture point to the receiver", |v| some(v, Cell::Span);
+        rtt_min: Option<u64> = "RTT min", 9, Span, "Shortest time from a data packet that asks for an acknowledgement (AckReq) to that acknowledgement where the data is captured, in nanoseconds: there and back from the capture point to the receiver; empty if none asks", |v| some(v, Cell::Span);
         rtt_last: Option<u64> = "RTT", 9, Span, "The same time at the last packet that was sent once and acknowledged by itself, in nanoseconds", |v| some(v, Cell::Span);
         verdict: Option<Answer> = "Verdict", 8, Name, "Whether the sender slows down when notified, as in the rows of its notifications: obeys, does_not_obey, unclear; empty if it is not notified", |v| some(v, |v| Cell::Name(v.id()));
         first_seen: u64 = "First", 12, Moment, "First data packet, in nanoseconds since the epoch", |v| Cell::Moment(*v);
@@ -404,12 +404,25 @@ records! {
         paused: u64 = "Paused", 9, Span, "Time paused, in nanoseconds: until the next frame, or for its pause time at the link's speed (--link-speed)", |v| Cell::Span(*v);
         share: Option<f64> = "Share", 6, Share, "That time as a fraction of the time captured, 0 to 1", |v| some(v, Cell::Share);
         episodes: u64 = "Episodes", 8, Count, "Episodes: series of frames of which each renews the pause within twice its pause time", |v| Cell::Count(*v);
-        resumed: u64 = "XON", 8, Count, "Episodes that a pause time of 0 ended", |v| Cell::Count(*v);
-        timed_out: u64 = "Timed out", 9, Count, "Episodes that ended because no frame renewed them", |v| Cell::Count(*v);
+        resumed: u64 = "XON", 8, Count, "Episodes that a pause time of 0 ended before their time", |v| Cell::Count(*v);
+        timed_out: u64 = "Timed out", 9, Count, "Episodes that ended because no frame renewed them, XON after their time included", |v| Cell::Count(*v);
         longest: u64 = "Longest", 9, Span, "Length of the longest episode, in nanoseconds", |v| Cell::Span(*v);
         storm: bool = "Storm", 5, Name, "Whether an episode lasted 200 ms or longer", |v| Cell::Name(if *v { "yes" } else { "no" });
         first_seen: u64 = "First", 12, Moment, "First frame, in nanoseconds since the epoch", |v| Cell::Moment(*v);
         last_seen: u64 = "Last", 12, Moment, "Last frame, in nanoseconds since the epoch", |v| Cell::Moment(*v);
+    }
+
+    /// Packets of a flow that switches have trimmed instead of dropping them, at one capture point.
+    TrimmedRecord, "trimmed", {
+        interface: Option<Arc<str>> = "Interface", 16, Text, "Interface on which they were captured", |v| v.as_deref().map_or(Cell::None, Cell::Text);
+        sender: IpAddr = "Sender", 22, Address, "Source address of the flow's data; of these packets if it is unknown which way they go", |v| Cell::Address(*v);
+        receiver: IpAddr = "Receiver", 22, Address, "Destination address of the data", |v| Cell::Address(*v);
+        receiver_qp: u32 = "Peer QP", 8, Qp, "The receiver's QP, which these packets name whichever way they go", |v| Cell::Count((*v).into());
+        to_receiver: u64 = "To receiver", 11, Count, "Trimmed packets sent on to the receiver", |v| Cell::Count(*v);
+        to_source: u64 = "To source", 9, Count, "Trimmed packets sent back to the source of the data", |v| Cell::Count(*v);
+        unknown: u64 = "Unknown", 8, Count, "Trimmed packets of which that is unknown: no data of the flow was captured, or both hosts use QPs of this number", |v| Cell::Count(*v);
+        first_seen: u64 = "First", 12, Moment, "First trimmed packet, in nanoseconds since the epoch", |v| Cell::Moment(*v);
+        last_seen: u64 = "Last", 12, Moment, "Last trimmed packet, in nanoseconds since the epoch", |v| Cell::Moment(*v);
     }
 
     /// Packets that were not read, although they may be RoCE or carry it, for one reason.
@@ -533,6 +546,7 @@ mod tests {
         sound::<UnreadRecord>();
         sound::<ReceiverRecord>();
         sound::<PauseRecord>();
+        sound::<TrimmedRecord>();
         sound::<CounterRecord>();
         sound::<LocalQpRecord>();
     }

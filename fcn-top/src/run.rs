@@ -85,7 +85,7 @@ fn watch(mut cli: Cli, console: &mut Console<'_>) -> Result {
     }
     let files = [cli.mode.export.as_deref(), cli.mode.html.as_deref()];
     cli.mode.replacing.check(files)?;
-    let settings = setup::settings(&cli, &preferences, profile.clone());
+    let settings = setup::settings(&cli, &preferences, profile.clone())?;
     let unchecked = audit::unchecked(&settings);
     options.checked = audit::checked_and_why(&unchecked);
 

@@ -10,7 +10,7 @@ use crate::names::{Names, Pseudonyms};
 use crate::order::Order;
 use crate::output::Selection;
 use crate::record::{CounterRecord, EventRecord, HopRecord, InterfaceRecord, PointRecord};
-use crate::record::{FlowRecord, QpRecord, Record};
+use crate::record::{FlowRecord, QpRecord, ReceiverRecord, Record};
 use crate::text::Formatter;
 use crate::view::{Options, Tab};
 use fcn_tool::failure::{Failure, Result};
@@ -143,16 +143,23 @@ pub fn profile(preferences: &Preferences) -> Result<Profile> {
             Profile::from_toml(&text).map_err(|error| bad().and(error.to_string()))?
         }
     };
-    // The configuration file is not checked by the parser of the command line.
-    let chosen = preferences.trimmed_dscp.clone().unwrap_or_default();
-    let chosen =
-        DscpSet::try_from(chosen).map_err(|error| Failure::usage("bad trimmed-dscp").and(error))?;
+    let chosen = dscps("trimmed-dscp", preferences.trimmed_dscp.as_ref())?;
     profile.trimmed_dscp = profile.trimmed_dscp.union(chosen);
     Ok(profile)
 }
 
+/// Returns DSCPs: the configuration file is not checked by the parser of the command line.
+fn dscps(option: &str, chosen: Option<&Vec<u8>>) -> Result<DscpSet> {
+    let chosen = chosen.cloned().unwrap_or_default();
+    DscpSet::try_from(chosen).map_err(|error| Failure::usage(format!("bad {option}")).and(error))
+}
+
 /// Returns the settings of the monitor.
-pub fn settings(cli: &Cli, preferences: &Preferences, profile: Profile) -> Settings {
+///
+/// # Errors
+///
+/// The configuration file has a DSCP above 63.
+pub fn settings(cli: &Cli, preferences: &Preferences, profile: Profile) -> Result<Settings> {
     let prefixes = |list: &Option<Vec<crate::values::Net>>| -> Vec<Prefix> {
         list.iter().flatten().map(|net| net.0).collect()
     };
@@ -160,7 +167,7 @@ pub fn settings(cli: &Cli, preferences: &Preferences, profile: Profile) -> Setti
         usize::try_from(rows.0).unwrap_or(usize::MAX)
     });
     let usual = Settings::default();
-    Settings {
+    Ok(Settings {
         profile,
         limits: Limits {
             rows,
@@ -177,8 +184,9 @@ pub fn settings(cli: &Cli, preferences: &Preferences, profile: Profile) -> Setti
         flow_rate: preferences.flow_rate.unwrap_or(usual.flow_rate),
         link_speed: (preferences.link_speed).map_or(usual.link_speed, |speed| speed.0),
         hides_names: preferences.privacy == Some(true),
+        cnp_dscp: dscps("cnp-dscp", preferences.cnp_dscp.as_ref())?,
         sampled: cli.input.sampled,
-    }
+    })
 }
 
 /// Returns the formatting options. Starts a thread if names are resolved.
@@ -240,6 +248,7 @@ pub fn screen(cli: &Cli, preferences: &Preferences, mode: OutputMode) -> Result<
             Tab::Interfaces => table::<InterfaceRecord>(view, &order, &filter),
             Tab::Nics => table::<CounterRecord>(view, &order, &filter),
             Tab::Flows => table::<FlowRecord>(view, &order, &filter),
+            Tab::Receivers => table::<ReceiverRecord>(view, &order, &filter),
         }?;
     }
     Ok(Options {

@@ -3,7 +3,8 @@
 use crate::order::Order;
 use crate::record::RowId;
 use crate::record::{CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
-use crate::record::{FlowRecord, PauseRecord, PointRecord, QpRecord, ReceiverRecord, UnreadRecord};
+use crate::record::{FlowRecord, PauseRecord, PointRecord, QpRecord, ReceiverRecord};
+use crate::record::{TrimmedRecord, UnreadRecord};
 use fcn_observe::FlowKey;
 use fcn_wire::Kind;
 use serde::Serialize;
@@ -273,6 +274,8 @@ pub struct Tables {
     pub receivers: Vec<ReceiverRecord>,
     /// Pauses by sender and class, longest first.
     pub pauses: Vec<PauseRecord>,
+    /// Trimmed packets by flow and capture point, most first.
+    pub trimmed: Vec<TrimmedRecord>,
 }
 
 impl Tables {

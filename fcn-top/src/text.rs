@@ -8,18 +8,18 @@ pub use units::{bits, change, count, rate, share, span};
 
 use crate::names::{Names, Pseudonyms};
 use crate::record::{
-    Answer, Cause, Cell, Column, FlowRecord, Holds, Maker, PointRecord, QpRecord, UnreadRecord,
+    Answer, Cell, Column, FlowRecord, Holds, Maker, PointRecord, QpRecord, UnreadRecord,
 };
 use crate::tables::Totals;
 use fcn_observe::rules::NOTIFIERS;
 use fcn_observe::time::nanos;
 use fcn_tool::quantity::{counted, grouped};
-use fcn_wire::Origin;
 use fcn_wire::profile::ROCEV2_PORT;
+use fcn_wire::{Kind, Origin};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -98,6 +98,48 @@ pub fn stamps_back(totals: &Totals) -> Option<String> {
     })
 }
 
+/// Describes the DSCPs of data, acknowledgements and CNPs, if those of one kind differ, or those of
+/// data and its acknowledgements.
+pub fn classes<'a>(
+    flows: &[FlowRecord],
+    rows: impl Iterator<Item = &'a QpRecord>,
+) -> Option<String> {
+    let of_data = flows.iter().filter_map(|flow| flow.data_dscp);
+    let of_acks = flows.iter().filter_map(|flow| flow.ack_dscp);
+    let cnps = rows.filter(|row| row.kind == Kind::Cnp);
+    let of_cnps = cnps.filter_map(|row| row.dscp);
+    let differ = flows.iter().any(|flow| {
+        let dscps = flow.data_dscp.zip(flow.ack_dscp);
+        dscps.is_some_and(|(data, acks)| data != acks)
+    });
+    let kinds = [
+        ("data", count_each(of_data), "flow"),
+        ("acknowledgements", count_each(of_acks), "flow"),
+        ("CNPs", count_each(of_cnps), "QP"),
+    ];
+    if !differ && kinds.iter().all(|(_, dscps, _)| dscps.len() < 2) {
+        return None;
+    }
+    let kinds = kinds.iter().filter(|(_, dscps, _)| !dscps.is_empty());
+    let kinds = kinds.map(|(kind, dscps, of)| {
+        let dscps = dscps
+            .iter()
+            .map(|(dscp, count)| format!("{dscp} ({})", counted(*count, of)));
+        format!("{kind} {}", dscps.collect::<Vec<_>>().join(", "))
+    });
+    let kinds = kinds.collect::<Vec<_>>().join("; ");
+    Some(format!("DSCP of {kinds}"))
+}
+
+/// Returns how often each value occurs, in their order.
+fn count_each(values: impl Iterator<Item = u8>) -> BTreeMap<u8, u64> {
+    let mut counts = BTreeMap::new();
+    for value in values {
+        *counts.entry(value).or_insert(0) += 1;
+    }
+    counts
+}
+
 /// Describes the packets that were not read although they may be RoCE.
 pub fn unread(records: &[UnreadRecord]) -> Option<String> {
     const MOST: usize = 3;
@@ -158,22 +200,13 @@ pub fn few(row: &QpRecord) -> Option<String> {
     (decided && row.measured < FEW).then(|| format!("({})", row.measured))
 }
 
-/// Cause of a stall, as the beginning of a sentence about it.
-pub const fn stalled_after(cause: Cause) -> &'static str {
-    match cause {
-        Cause::RnrNak => "RNR NAK",
-        Cause::Nak => "NAK",
-        Cause::Unanswered => "no acknowledgement",
-    }
-}
-
 /// Stalls of a flow and exhausted retries, if there are any.
 pub fn flow_trouble(flow: &FlowRecord) -> Option<String> {
     let stalls = flow
         .stall_after
         .zip(flow.stall_max)
         .map(|(cause, longest)| {
-            let (after, longest) = (stalled_after(cause), span(longest));
+            let (after, longest) = (cause.words(), span(longest));
             let times = match flow.stalls {
                 1 => format!("{after}, then {longest} without data"),
                 times => format!(
@@ -398,6 +431,23 @@ mod tests {
     use super::*;
     use crate::record::{EventRecord, EvidenceCell, Record, origin};
     use crate::tests::sample;
+
+    #[test]
+    fn classes_are_described_if_they_differ() {
+        let mut flow = sample::tables().flows[0].clone();
+        let mut row = sample::qp();
+        (flow.data_dscp, flow.ack_dscp, row.dscp) = (Some(26), Some(26), Some(48));
+        row.kind = Kind::Cnp;
+        let flows = [flow.clone(), flow];
+        assert_eq!(classes(&flows, std::iter::once(&row)), None);
+        let [mut other, same] = flows;
+        other.ack_dscp = Some(0);
+        let said = classes(&[other, same], std::iter::once(&row)).unwrap();
+        assert_eq!(
+            said,
+            "DSCP of data 26 (2 flows); acknowledgements 0 (1 flow), 26 (1 flow); CNPs 48 (1 QP)"
+        );
+    }
 
     #[test]
     fn a_role_agrees_with_the_origin_of_the_cnps() {

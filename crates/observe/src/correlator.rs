@@ -14,8 +14,8 @@ use crate::class::{Class, ClassRelation, Classes};
 use crate::data::{
     DataPacket, Ecn, FlowKey, Sequence, acknowledges, answers_read, begins_answer, ends_message,
 };
-use crate::exchange::{Acks, Exchange, Incident, Reply, Sent};
-use crate::flow_table::{FlowTable, Sequenced};
+use crate::exchange::{Acks, COPIED_WITHIN, EarlyNak, Exchange, Incident, Reply, Sent, cause_of};
+use crate::flow_table::{FlowStart, FlowTable, Sequenced, is_near};
 use crate::labels::Labels;
 use crate::marks::Marks;
 use crate::obedience::{Obedience, Order, UnattributedNotification, Verdict};
@@ -27,13 +27,22 @@ use crate::resolved::Resolved;
 use crate::sightings::{CapturePoint, Identity, Sighting, Sightings};
 use crate::topic::RowKey;
 use crate::translation::{Attribution, Translations};
-use fcn_wire::bth::AckKind;
+use crate::trimmed::Destination;
+use fcn_wire::bth::{AckKind, MAX_24, Transport};
 use fcn_wire::{Frame, Kind, Message, Notification, Opcode, Origin, Qp, Rule, Subject};
 use std::net::IpAddr;
 use std::num::NonZeroU64;
 
 /// Maximum number of QPs whose acknowledgements are counted before their flow is known.
 const EARLY_ACKS: usize = 4096;
+/// Maximum time in ns from a CNP to its copy by the same capture \[choice\], if it is unknown
+/// whether packets from the receiver have copies.
+const CNP_COPIED_WITHIN: u64 = 10_000;
+/// Half the PSNs.
+const HALF: u32 = MAX_24 / 2;
+/// Minimum time in ns between the last packet of a connection and the first of another one of the
+/// same QP \[choice\]: copies in a capture are nearer.
+const RECONNECTED_AFTER: u64 = 1_000_000;
 
 /// Time and capture point of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +125,10 @@ pub struct Data {
     pub rule: Option<Rule>,
     /// True if it is a retransmission, as far as known.
     pub is_resent: bool,
+    /// True if it is a copy by the same capture, as those of most of the flow's packets.
+    pub is_copy: bool,
+    /// Time of the first packet of the flow's previous connection, if it begins another one.
+    pub reconnects: Option<u64>,
     /// Something else wrong with its flow.
     pub incident: Option<Incident>,
 }
@@ -136,6 +149,9 @@ pub struct Flow<E> {
     answers: FlowMarks,
     /// Number of data packets before which flow control paused their path.
     pub pauses: u32,
+    was_cnp_copy: bool,
+    /// True if acknowledgements of its data were captured more than once, as its data is.
+    has_ack_copies: bool,
     /// Acknowledgements, retransmissions and silences.
     pub exchange: Exchange,
     /// The caller's data.
@@ -155,7 +171,12 @@ impl<E: Default> Flow<E> {
 impl<E> Flow<E> {
     /// Processes a data packet of the flow and completes `data`.
     #[inline]
-    fn data(&mut self, data: &mut Data, (watched, several): (bool, bool)) {
+    fn data(
+        &mut self,
+        data: &mut Data,
+        (watched, several): (bool, bool),
+        early: impl FnOnce(u32) -> Option<EarlyNak>,
+    ) {
         let at = data.sighting.at;
         self.latest = self.latest.max(at);
         self.source_port = data.source_port;
@@ -175,14 +196,16 @@ impl<E> Flow<E> {
             }
             data.order = Some(order);
             let resent = self.exchange.resent;
-            data.incident = self.exchange.data(&Sent {
+            let sent = Sent {
                 at,
                 sequence: data.sequence,
                 order,
                 asks_for_ack: data.asks_for_ack,
                 ecn: data.class.map(|_| data.ecn),
-            });
+            };
+            data.incident = self.exchange.data(&sent, early);
             data.is_resent = self.exchange.resent != resent;
+            data.is_copy = order == Order::Copied && !data.is_resent && self.obedience.has_copies();
         }
         let sighting = Sighting {
             at: self.latest,
@@ -238,6 +261,17 @@ impl<E> Flow<E> {
             .flatten()
     }
 
+    /// Returns true if a CNP about it is a copy, as its data is captured more than once.
+    fn is_copied(&mut self, at: u64) -> bool {
+        let within = match self.has_ack_copies {
+            true => COPIED_WITHIN,
+            false => CNP_COPIED_WITHIN,
+        };
+        let is_copy = !self.was_cnp_copy && self.answers.is_within(at, within);
+        self.was_cnp_copy = is_copy && self.obedience.has_copies();
+        self.was_cnp_copy
+    }
+
     /// Returns true if notifications about it were captured.
     #[must_use]
     pub const fn is_notified(&self) -> bool {
@@ -267,6 +301,13 @@ impl<E> Flow<E> {
 impl<E> Sequenced for Flow<E> {
     fn highest_psn(&self) -> Option<u32> {
         self.obedience.highest_psn()
+    }
+
+    fn succeed(&mut self, previous: &mut Self) {
+        self.first = previous.first;
+        self.exchange = previous.exchange.succeeded();
+        self.pauses = previous.pauses;
+        std::mem::swap(&mut self.extra, &mut previous.extra);
     }
 }
 
@@ -388,8 +429,11 @@ pub enum Outcome {
 pub struct Correlator<E> {
     /// Topics of the notifications processed by `ingest`.
     topics: Bounded<RowKey, Topic>,
-    /// Acknowledgements from a host to a QP of another that is not known to send a flow.
-    early_acks: Bounded<(IpAddr, IpAddr, Qp), Acks>,
+    /// Acknowledgements from a host to a QP of another that is not known to send a flow, and the
+    /// PSN of the last one.
+    early_acks: Bounded<(IpAddr, IpAddr, Qp), (Acks, u32)>,
+    /// NAKs among these that the sender has not responded to, by PSN.
+    early_naks: Bounded<(IpAddr, IpAddr, u32), Option<EarlyNak>>,
     flows: FlowTable<Flow<E>>,
     resolver: Resolver,
     labels: Labels<Labelled>,
@@ -408,6 +452,7 @@ impl<E: Default> Correlator<E> {
         Self {
             topics: Bounded::new(flows),
             early_acks: Bounded::new(EARLY_ACKS.min(flows)),
+            early_naks: Bounded::new(EARLY_ACKS.min(flows)),
             flows: FlowTable::new(flows.max(1)),
             resolver: Resolver::new(connections.max(1)),
             labels: Labels::new(connections),
@@ -485,6 +530,8 @@ impl<E: Default> Correlator<E> {
             silent: false,
             rule: None,
             is_resent: false,
+            is_copy: false,
+            reconnects: None,
             incident: None,
         };
         if let Some(outer) = &packet.outer {
@@ -499,15 +546,26 @@ impl<E: Default> Correlator<E> {
         // A sample's PSN says nothing about the packets since the sample before.
         let psn = data.sequence.of_connection().filter(|_| !capture.sampled);
         let make = || Flow::new(sighting.at);
+        if psn == Some(0) && earlier.is_none() {
+            self.restarts(&data.key, sighting.at, bth.opcode());
+        }
         let (flow, begins) = (self.flows).data(data.key, sighting.at, (psn, port), make);
         self.resolver.begins(&data.key, begins, port);
+        if begins == FlowStart::Anew {
+            data.reconnects = Some(std::mem::replace(&mut flow.first, sighting.at));
+        }
         if capture.sampled {
             flow.class = data.class;
         } else {
             if !self.pauses.is_empty() && earlier.is_none() {
                 flow.check_pauses(&self.pauses, capture, frame, &data);
             }
-            flow.data(&mut data, (capture.watched, several));
+            let naks = &mut self.early_naks;
+            let (from, to) = (data.key.receiver, data.key.sender);
+            flow.data(&mut data, (capture.watched, several), |psn| {
+                // One NAK explains one retransmission.
+                naks.get_mut(&(from, to, psn))?.take()
+            });
             if data.new_mark && data.order.is_some_and(|order| order != Order::Copied) {
                 data.silent =
                     (self.receivers).marked(data.sighting.at, data.key.receiver, &mut flow.answers);
@@ -532,6 +590,29 @@ impl<E: Default> Correlator<E> {
             }
         }
         Some((data, kept))
+    }
+
+    /// Checks, at a packet with PSN 0, whether it begins another connection: one whose every packet
+    /// was acknowledged has nothing to retransmit, and nor has one of the unreliable service.
+    #[cold]
+    fn restarts(&mut self, key: &FlowKey, at: u64, opcode: Opcode) {
+        let Some(flow) = self.flows.get(key) else {
+            return;
+        };
+        // From the upper half, PSN 0 is ahead.
+        let Some(highest @ 1..=HALF) = flow.highest_psn() else {
+            return;
+        };
+        if at.saturating_sub(flow.latest) < RECONNECTED_AFTER {
+            return;
+        }
+        let is_unpaired = || self.resolver.sender_qp(key).is_none();
+        let is_complete = opcode.transport() == Transport::Uc
+            || flow.exchange.has_answered(highest)
+            || is_unpaired() && (self.early_acks_of(key)).any(|(_, last)| *last == highest);
+        if is_complete {
+            self.flows.ends(key);
+        }
     }
 }
 
@@ -626,6 +707,7 @@ impl<E> Correlator<E> {
         if let (Kind::Cnp, Subject::SenderQp(qp)) = (notification.kind, notification.subject)
             && from_receiver
             && !is_copy
+            && !(flow.as_deref_mut()).is_some_and(|flow| flow.is_copied(capture.at))
         {
             let about = (notification.notifier, notification.destination, qp);
             let answers = flow.map(|flow| &mut flow.answers);
@@ -657,13 +739,17 @@ impl<E> Correlator<E> {
                 let flow = self.resolver.flow_of(ip.destination, bth.dest_qp());
                 if let Some(flow) = flow.and_then(|key| self.flows.get_mut(&key)) {
                     if flow.exchange.lacks_acks()
-                        && let Some(acks) = self.early_acks.get_mut(&to)
+                        && let Some((acks, _)) = self.early_acks.get_mut(&to)
                     {
                         flow.exchange.adopt(std::mem::take(acks));
                     }
                     let round_trip = if let Some(kind) = kind {
-                        let reply = flow.reply(capture, (bth.psn(), kind), earlier.is_some());
-                        if !matches!(kind, AckKind::Ack) && earlier.is_none() {
+                        let repeats =
+                            flow.obedience.has_copies() && flow.exchange.repeats(bth.psn(), kind);
+                        flow.has_ack_copies |= repeats;
+                        let is_copy = repeats || earlier.is_some();
+                        let reply = flow.reply(capture, (bth.psn(), kind), is_copy);
+                        if !matches!(kind, AckKind::Ack) && !is_copy {
                             (self.receivers).refused(capture.at, ip.source, &mut flow.answers);
                         }
                         (flow.exchange).acknowledged(&reply, Class::from_frame(frame))
@@ -675,9 +761,7 @@ impl<E> Correlator<E> {
                     };
                     (flow.obedience).acknowledged(bth.psn(), capture.point, round_trip);
                 } else if let Some(kind) = kind.filter(|_| earlier.is_none()) {
-                    (self.early_acks)
-                        .get_or_insert_with(to, capture.at, Acks::default)
-                        .add(kind);
+                    self.acknowledged_early(capture.at, to, (bth.psn(), kind));
                 }
                 earlier
             }
@@ -690,6 +774,23 @@ impl<E> Correlator<E> {
                 earlier
             }
             _ => None,
+        }
+    }
+
+    /// Processes an acknowledgement to a QP that is not known to send a flow.
+    #[cold]
+    fn acknowledged_early(
+        &mut self,
+        at: u64,
+        to: (IpAddr, IpAddr, Qp),
+        (psn, kind): (u32, AckKind),
+    ) {
+        let (acks, last) = (self.early_acks).get_or_insert_with(to, at, Default::default);
+        acks.add(kind);
+        *last = psn;
+        if let Some(cause) = cause_of(kind) {
+            let nak = Some(EarlyNak { at, cause });
+            *(self.early_naks).get_or_insert_with((to.0, to.1, psn), at, || nak) = nak;
         }
     }
 
@@ -761,6 +862,35 @@ impl<E> Correlator<E> {
             self.resolver
                 .flow_of(frame.ip()?.destination, bth.dest_qp())
         })?
+    }
+
+    /// Returns the flow of a trimmed packet, and where the packet goes: `None` if it is no RoCEv2
+    /// packet.
+    #[must_use]
+    pub fn trimmed(&self, frame: &Frame<'_>) -> Option<(FlowKey, Destination)> {
+        let (Some(ip), Message::Roce(bth, _)) = (frame.ip(), frame.message()) else {
+            return None;
+        };
+        let [forward, back] =
+            [(ip.source, ip.destination), (ip.destination, ip.source)].map(|(sender, receiver)| {
+                FlowKey {
+                    sender,
+                    receiver,
+                    receiver_qp: bth.dest_qp(),
+                }
+            });
+        let is_of = |key: &FlowKey| {
+            let flow = self.flows.get(key);
+            flow.is_some_and(|flow| {
+                flow.highest_psn()
+                    .is_none_or(|last| is_near(last, bth.psn()))
+            })
+        };
+        Some(match (is_of(&forward), is_of(&back)) {
+            (true, false) => (forward, Destination::Receiver),
+            (false, true) => (back, Destination::Source),
+            _ => (forward, Destination::Unknown),
+        })
     }
 
     /// Returns the flow that notifications with that key to `destination` are about.
@@ -848,9 +978,17 @@ impl<E> Correlator<E> {
     /// to no known flow: they may be the flow's.
     #[must_use]
     pub fn has_unpaired_acks(&self, flow: &FlowKey) -> bool {
+        self.resolver.sender_qp(flow).is_none() && self.early_acks_of(flow).next().is_some()
+    }
+
+    /// Returns the acknowledgements between the flow's hosts that belong to no known flow.
+    fn early_acks_of(&self, flow: &FlowKey) -> impl Iterator<Item = &(Acks, u32)> {
         let hosts = (flow.receiver, flow.sender);
-        self.resolver.sender_qp(flow).is_none()
-            && (self.early_acks.iter()).any(|((from, to, _), _)| (*from, *to) == hosts)
+        let acks = self.early_acks.iter();
+        acks.filter(move |((from, to, _), (acks, _))| {
+            (*from, *to) == hosts && *acks != Acks::default()
+        })
+        .map(|(_, acks)| acks)
     }
 
     /// Returns the receivers.

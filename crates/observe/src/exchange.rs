@@ -15,7 +15,9 @@ use fcn_wire::identified;
 /// \[choice\].
 pub const SILENCE: u64 = 100_000;
 /// Maximum time from a packet to its copy by the same capture, in ns \[choice\].
-const COPIED_WITHIN: u64 = 1_000_000;
+pub(crate) const COPIED_WITHIN: u64 = 1_000_000;
+/// Maximum time from a NAK to the last data before the sender receives it, in ns \[choice\].
+const IN_FLIGHT: u64 = 1_000_000;
 /// Number of transmissions that most senders' largest retry counter allows: 7 retries (InfiniBand
 /// volume 1, section 9.9.2.1.1).
 pub const MOST_TRIES: u8 = 8;
@@ -76,15 +78,62 @@ pub struct Reply {
     pub beside_data: bool,
 }
 
-/// Something wrong, reported once for a flow.
+/// Something wrong with a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incident {
-    /// Its data is Not-ECT.
+    /// Its data is Not-ECT; reported once.
     NotEct,
-    /// It was silent for a cause, for the first time: length of the silence in ns.
-    Silence(Cause, u64),
+    /// It was silent.
+    Silence {
+        /// Cause.
+        cause: Cause,
+        /// Length in ns.
+        length: u64,
+        /// True for the flow's first silence.
+        is_first: bool,
+    },
     /// One packet was sent [`MOST_TRIES`] times, and not acknowledged.
     Tries,
+}
+
+impl Incident {
+    /// Description of data that is Not-ECT.
+    pub const NOT_ECT: &str = "The flow's data is Not-ECT: a congested switch drops it instead of marking it, and no CNP asks its sender to slow down";
+    /// Description of a silence, without its cause and length.
+    pub const STALLED: &str = "The flow stalled";
+    /// Description of exhausted retries.
+    pub const EXHAUSTED: &str = "A packet was sent 8 times and not acknowledged until then: most senders give up now, which ends the connection";
+}
+
+impl Cause {
+    /// Returns what came before the silence, in words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::RnrNak => "RNR NAK",
+            Self::Nak => "NAK",
+            Self::Unanswered => "no acknowledgement",
+        }
+    }
+}
+
+/// A NAK whose flow was not known when it came.
+#[derive(Clone, Copy, Debug)]
+pub struct EarlyNak {
+    /// Time in ns.
+    pub at: u64,
+    /// Cause of the silence after it.
+    pub cause: Cause,
+}
+
+/// Returns what silence an acknowledgement of that kind causes.
+#[must_use]
+pub const fn cause_of(kind: AckKind) -> Option<Cause> {
+    match kind {
+        AckKind::RnrNak => Some(Cause::RnrNak),
+        AckKind::SequenceError => Some(Cause::Nak),
+        _ => None,
+    }
 }
 
 /// A data packet that a NAK refused.
@@ -118,7 +167,7 @@ struct Last {
 }
 
 /// A data packet whose acknowledgement is awaited.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Timed {
     at: u64,
     psn: u32,
@@ -147,13 +196,14 @@ impl Acks {
 #[derive(Clone, Debug, Default)]
 pub struct Exchange {
     last: Option<Last>,
-    timed: Option<Timed>,
+    /// Meaningless unless `is_timed`.
+    timed: Timed,
     refused: Option<Refused>,
     tried: Option<Tried>,
     /// The highest PSN acknowledged.
     answered: Option<u32>,
-    /// Shortest and latest time from a data packet to its acknowledgement, in ns.
-    round_trip: Option<(u64, u64)>,
+    /// Shortest and latest time from a data packet to its acknowledgement, in ns; 0 for none.
+    round_trip: (u64, u64),
     acks: Acks,
     silences: [Silences; Cause::ALL.len()],
     /// Data packets retransmitted.
@@ -164,6 +214,9 @@ pub struct Exchange {
     pub not_ect: u32,
     ecn: Option<Ecn>,
     ack_class: Option<Class>,
+    is_timed: bool,
+    /// True after the first acknowledgement of the connection.
+    has_acks: bool,
 }
 
 /// Returns true if `psn` is `other` or after it.
@@ -172,9 +225,28 @@ const fn reaches(psn: u32, other: u32) -> bool {
 }
 
 impl Exchange {
-    /// Processes a data packet captured for the first time.
+    /// Returns the exchange of the next connection of the same QPs, which counts on.
+    #[must_use]
+    pub fn succeeded(&self) -> Self {
+        Self {
+            last: None,
+            refused: None,
+            tried: None,
+            answered: None,
+            is_timed: false,
+            has_acks: false,
+            ..self.clone()
+        }
+    }
+
+    /// Processes a data packet captured for the first time. `early` returns the NAK of a PSN that
+    /// came before the flow of its QP was known, if one did.
     #[inline]
-    pub fn data(&mut self, sent: &Sent) -> Option<Incident> {
+    pub fn data(
+        &mut self,
+        sent: &Sent,
+        early: impl FnOnce(u32) -> Option<EarlyNak>,
+    ) -> Option<Incident> {
         if sent.order == Order::Overtaken {
             return None;
         }
@@ -184,8 +256,11 @@ impl Exchange {
         };
         let is_resent = match sent.order {
             Order::New => false,
-            Order::Request => self.answered.is_some_and(|answered| reaches(answered, psn)),
-            _ => self.is_resent(sent.at, psn, sent.order),
+            Order::Request => self.has_answered(psn),
+            _ => {
+                self.refused_early(psn, early);
+                self.is_resent(sent.at, psn, sent.order)
+            }
         };
         let incident = match (is_resent, sent.order) {
             (true, _) => self.resent(sent.at, psn).or(incident),
@@ -229,8 +304,31 @@ impl Exchange {
         if let Some(tried) = &mut self.tried {
             tried.passed = true;
         }
-        if sent.asks_for_ack && self.timed.is_none() {
-            self.timed = Some(Timed { at: sent.at, psn });
+        if sent.asks_for_ack && !self.is_timed {
+            self.timed = Timed { at: sent.at, psn };
+            self.is_timed = true;
+        }
+    }
+
+    /// Records the NAK that refused a packet whose PSN is not new, if it came early.
+    #[cold]
+    fn refused_early(&mut self, psn: u32, early: impl FnOnce(u32) -> Option<EarlyNak>) {
+        if self.has_acks {
+            return;
+        }
+        let last = self.last.map_or(0, |last| last.at);
+        // One long before the last data is of another connection with the same PSNs.
+        let is_its = |early: &EarlyNak| early.at.saturating_add(IN_FLIGHT) >= last;
+        if let Some(EarlyNak { at, cause }) = early(psn).filter(is_its) {
+            self.refused = Some(Refused {
+                at,
+                psn,
+                cause,
+                resumed: false,
+            });
+            if cause == Cause::RnrNak {
+                self.tried = None;
+            }
         }
     }
 
@@ -257,7 +355,7 @@ impl Exchange {
     fn resent(&mut self, at: u64, psn: u32) -> Option<Incident> {
         self.resent = self.resent.saturating_add(1);
         // It is unknown which transmission an acknowledgement is for (Karn's rule).
-        self.timed = None;
+        self.is_timed = false;
         let last = self.last.map_or(at, |last| last.at);
         let runs_on = self.runs_on(psn);
         let silence = match &mut self.refused {
@@ -281,7 +379,11 @@ impl Exchange {
         silences.count = silences.count.saturating_add(1);
         silences.total = silences.total.saturating_add(length);
         silences.longest = silences.longest.max(length);
-        is_first.then_some(Incident::Silence(cause, length))
+        Some(Incident::Silence {
+            cause,
+            length,
+            is_first,
+        })
     }
 
     /// Counts the transmissions of the packet that a sender goes back to.
@@ -297,8 +399,7 @@ impl Exchange {
             Some(tried) if !tried.passed && reaches(psn, tried.psn) => return None,
             _ => {}
         }
-        let is_answered = self.answered.is_some_and(|answered| reaches(answered, psn));
-        self.tried = (!is_answered).then_some(Tried {
+        self.tried = (!self.has_answered(psn)).then_some(Tried {
             wait: self.last.map_or(0, |last| at.saturating_sub(last.at)),
             at,
             psn,
@@ -308,8 +409,26 @@ impl Exchange {
         None
     }
 
+    /// Returns true if the packet with that PSN was acknowledged.
+    #[must_use]
+    pub fn has_answered(&self, psn: u32) -> bool {
+        self.answered.is_some_and(|answered| reaches(answered, psn))
+    }
+
+    /// Returns true if an acknowledgement repeats an earlier one, as do copies by a capture.
+    #[must_use]
+    pub fn repeats(&self, psn: u32, kind: AckKind) -> bool {
+        match cause_of(kind) {
+            Some(cause) => (self.refused)
+                .is_some_and(|known| (known.psn, known.cause) == (psn, cause) && !known.resumed),
+            None if kind == AckKind::Ack => self.has_answered(psn),
+            None => self.acks(kind) > 0,
+        }
+    }
+
     /// Processes an acknowledgement of `class`. Returns the round-trip time in ns, if it shows one.
     pub fn acknowledged(&mut self, reply: &Reply, class: Option<Class>) -> Option<u64> {
+        self.has_acks = true;
         if !reply.is_copy {
             self.acks.add(reply.kind);
             self.ack_class = class;
@@ -321,21 +440,16 @@ impl Exchange {
     /// round-trip time in ns, if it shows one.
     pub fn answered(&mut self, reply: &Reply) -> Option<u64> {
         let (at, psn) = (reply.at, reply.psn);
-        let cause = match reply.kind {
-            AckKind::Ack => None,
-            AckKind::RnrNak => Some(Cause::RnrNak),
-            AckKind::SequenceError => Some(Cause::Nak),
-            // These end the connection.
-            _ => {
-                self.timed = None;
-                return None;
-            }
-        };
-        let is_ack = cause.is_none();
+        let cause = cause_of(reply.kind);
+        let is_ack = reply.kind == AckKind::Ack;
+        if cause.is_none() && !is_ack {
+            // The others end the connection.
+            self.is_timed = false;
+            return None;
+        }
         let round_trip = (reply.beside_data).then(|| self.time(at, psn, is_ack));
         if let Some(cause) = cause {
-            let is_known = (self.refused)
-                .is_some_and(|known| (known.psn, known.cause) == (psn, cause) && !known.resumed);
+            let is_known = self.repeats(psn, reply.kind);
             // Where the data is captured, the sender has not yet received it.
             if !reply.is_copy || is_known && reply.beside_data {
                 self.refused = Some(Refused {
@@ -365,19 +479,23 @@ impl Exchange {
     /// Measures the round-trip time by a reply captured where the flow's data is captured first;
     /// `is_ack` is true unless it is a NAK.
     pub fn time(&mut self, at: u64, psn: u32, is_ack: bool) -> Option<u64> {
-        let timed = self.timed?;
+        if !self.is_timed {
+            return None;
+        }
+        let timed = self.timed;
         if reaches(psn, timed.psn) || !is_ack {
-            self.timed = None;
+            self.is_timed = false;
         }
         // An acknowledgement of a later packet may have waited for that.
         if psn != timed.psn || !is_ack {
             return None;
         }
-        let time = at.checked_sub(timed.at)?;
-        let shortest = self
-            .round_trip
-            .map_or(time, |(shortest, _)| shortest.min(time));
-        self.round_trip = Some((shortest, time));
+        let time = at.checked_sub(timed.at)?.max(1);
+        let shortest = match self.round_trip {
+            (0, _) => time,
+            (shortest, _) => shortest.min(time),
+        };
+        self.round_trip = (shortest, time);
         Some(time)
     }
 
@@ -387,15 +505,18 @@ impl Exchange {
         self.acks.of(kind)
     }
 
-    /// Returns true before the first acknowledgement: earlier ones may have been counted elsewhere.
+    /// Returns true before the first acknowledgement of the connection: earlier ones may have been
+    /// counted elsewhere.
     #[must_use]
-    pub fn lacks_acks(&self) -> bool {
-        self.acks == Acks::default()
+    pub const fn lacks_acks(&self) -> bool {
+        !self.has_acks
     }
 
     /// Adopts the acknowledgements captured before the sender's QP was known.
-    pub const fn adopt(&mut self, earlier: Acks) {
-        self.acks = earlier;
+    pub fn adopt(&mut self, earlier: Acks) {
+        for (count, earlier) in self.acks.0.iter_mut().zip(earlier.0) {
+            *count = count.saturating_add(earlier);
+        }
     }
 
     /// Returns the class of the last acknowledgement, if there was one.
@@ -432,7 +553,10 @@ impl Exchange {
     /// ns: measured where the data is captured, of packets sent once.
     #[must_use]
     pub const fn round_trip(&self) -> Option<(u64, u64)> {
-        self.round_trip
+        match self.round_trip {
+            (0, _) => None,
+            times => Some(times),
+        }
     }
 
     /// Returns the number of transmissions of the packet sent most recently several times, if it is

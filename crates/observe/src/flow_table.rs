@@ -38,6 +38,9 @@ pub trait Sequenced {
     /// Returns the packet sequence number of the most advanced data packet, responses to RDMA READ
     /// excluded as their PSNs are the requester's; `None` if there is none.
     fn highest_psn(&self) -> Option<u32>;
+
+    /// Takes over what continues from the flow's previous connection.
+    fn succeed(&mut self, _previous: &mut Self) {}
 }
 
 /// A flow and its UDP source port.
@@ -46,6 +49,8 @@ struct Entry<F> {
     flow: F,
     /// UDP source port of its data; 0 if it has none, or several.
     port: u16,
+    /// True if the next data is of another connection.
+    has_ended: bool,
 }
 
 /// A map with a maximum number of flows; the flows with the oldest data are evicted first.
@@ -83,7 +88,11 @@ impl<F> FlowTable<F> {
     {
         let mut is_new = false;
         let by_hosts = &mut self.by_hosts;
-        let make = || Entry { flow: make(), port };
+        let make = || Entry {
+            flow: make(),
+            port,
+            has_ended: false,
+        };
         let first = || {
             is_new = true;
             make()
@@ -102,14 +111,22 @@ impl<F> FlowTable<F> {
             true => FlowStart::First,
             false => FlowStart::Before,
         };
-        if is_anew {
-            *kept = make();
+        if is_anew || kept.has_ended {
+            let mut previous = std::mem::replace(kept, make());
+            kept.flow.succeed(&mut previous.flow);
             start = FlowStart::Anew;
         } else if kept.port != port && kept.port != 0 {
             kept.port = 0;
             start = FlowStart::Spread;
         }
         (&mut kept.flow, start)
+    }
+
+    /// Records that the next data of a flow is of another connection.
+    pub fn ends(&mut self, key: &FlowKey) {
+        if let Some(kept) = self.flows.get_mut(key) {
+            kept.has_ended = true;
+        }
     }
 
     /// Returns the flow `key`.
@@ -188,10 +205,16 @@ impl<F> FlowTable<F> {
     }
 }
 
+/// Returns true if two PSNs may be of one connection.
+pub(crate) fn is_near(last: u32, psn: u32) -> bool {
+    let ahead = psn.wrapping_sub(last) & MAX_24;
+    ahead.min(last.wrapping_sub(psn) & MAX_24) <= FAR
+}
+
 fn are_of_two_connections(last: u32, psn: u32) -> bool {
     let ahead = psn.wrapping_sub(last) & MAX_24;
     let behind = last.wrapping_sub(psn) & MAX_24;
-    ahead.min(behind) > FAR || psn == 0 && ahead > behind && behind > FAR_FROM_0
+    !is_near(last, psn) || psn == 0 && ahead > behind && behind > FAR_FROM_0
 }
 
 impl Sequenced for u32 {

@@ -55,6 +55,7 @@ pub mod testing;
 pub mod time;
 mod topic;
 pub mod translation;
+pub mod trimmed;
 pub mod unit;
 pub mod unproven;
 

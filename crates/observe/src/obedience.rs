@@ -539,6 +539,12 @@ impl Obedience {
         }
     }
 
+    /// Returns true if most of its data is captured more than once at one capture point.
+    #[must_use]
+    pub fn has_copies(&self) -> bool {
+        self.psns.packets > 0 && self.psns.are_copies()
+    }
+
     /// Records the PSN of data first captured at `point`. If the returned order counts,
     /// [`data`](Self::data) is called next. Skipped PSNs count as sent, as do retransmissions;
     /// copies do not.

@@ -38,6 +38,15 @@ impl Scope {
             Self::Link => None,
         }
     }
+
+    /// Returns what includes some of the same traffic.
+    fn overlapping(self) -> impl Iterator<Item = Self> {
+        let classes = match self {
+            Self::Class(class) => class..class + 1,
+            Self::Link => 0..8,
+        };
+        classes.map(Self::Class).chain([Self::Link])
+    }
 }
 
 /// Sender of pauses, and what it pauses.
@@ -75,7 +84,7 @@ impl Open {
 pub struct Pauses {
     /// Frames that pause.
     pub frames: u64,
-    /// Frames with a pause time of 0 that ended an episode.
+    /// Episodes that a pause time of 0 ended before their time.
     pub resumed: u64,
     /// Sum of the pause times in quanta.
     pub quanta: u64,
@@ -144,7 +153,10 @@ impl Pauses {
         if quanta == 0 {
             if let Some(open) = self.open.take() {
                 self.longest = self.longest.max(at.min(open.until()) - open.start);
-                self.resumed += 1;
+                match at < open.until() {
+                    true => self.resumed += 1,
+                    false => self.timed_out += 1,
+                }
             }
             return false;
         }
@@ -170,8 +182,9 @@ impl Pauses {
 pub enum PauseFinding {
     /// The episode has lasted for [`STORM`].
     Storm,
-    /// Another sender at the same capture point pauses the same traffic now. If these are the two
-    /// ends of a link, neither can send what would let the other resume.
+    /// Another sender at the same capture point pauses the same traffic now, be it by PFC or all of
+    /// it by PAUSE. If these are the two ends of a link, neither can send what would let the other
+    /// resume.
     Mutual {
         /// The other sender.
         other: [u8; 6],
@@ -225,16 +238,18 @@ impl PauseTable {
             mac: pauser.mac,
             until: at.saturating_add(time),
         };
-        let earlier = core::mem::replace(
-            (self.latest).get_or_insert_with(known, at, || latest),
-            latest,
-        );
+        let others = &self.latest;
+        let other = (pauser.scope.overlapping())
+            .filter_map(|scope| others.get(&(pauser.point, scope)))
+            .find(|other| other.mac != pauser.mac && other.until > at)
+            .map(|other| other.mac);
+        *(self.latest).get_or_insert_with(known, at, || latest) = latest;
         if becomes_storm {
             return Some(PauseFinding::Storm);
         }
-        let is_mutual = earlier.mac != pauser.mac && earlier.until > at;
-        (is_mutual && !core::mem::replace(&mut pauses.is_mutual, true))
-            .then_some(PauseFinding::Mutual { other: earlier.mac })
+        other
+            .filter(|_| !core::mem::replace(&mut pauses.is_mutual, true))
+            .map(|other| PauseFinding::Mutual { other })
     }
 
     /// Returns true if no pause was captured.
@@ -360,10 +375,34 @@ mod tests {
         assert_eq!(table.frame(3_000, pauser(MAC), u16::MAX), back);
         assert_eq!(table.frame(4_000, pauser(OTHER), u16::MAX), None);
         let another_class = Pauser {
-            scope: Scope::Link,
+            scope: Scope::Class(4),
             ..pauser(MAC)
         };
         assert_eq!(table.frame(5_000, another_class, u16::MAX), None);
+    }
+
+    #[test]
+    fn a_pause_of_a_class_and_one_of_all_traffic_are_mutual() {
+        let all = |mac| Pauser {
+            scope: Scope::Link,
+            ..pauser(mac)
+        };
+        for [first, second] in [[pauser(MAC), all(OTHER)], [all(MAC), pauser(OTHER)]] {
+            let mut table = PauseTable::new(SPEED);
+            assert_eq!(table.frame(1_000, first, u16::MAX), None);
+            let mutual = Some(PauseFinding::Mutual { other: MAC });
+            assert_eq!(table.frame(2_000, second, u16::MAX), mutual);
+        }
+    }
+
+    #[test]
+    fn an_xon_after_the_pause_time_resumes_nothing() {
+        let mut table = PauseTable::new(SPEED);
+        table.frame(1_000, pauser(MAC), u16::MAX);
+        table.frame(1_000 + LONGEST + 1, pauser(MAC), 0);
+        let pauses = only(&table);
+        assert_eq!((pauses.resumed, pauses.timed_out(u64::MAX)), (0, 1));
+        assert_eq!(pauses.paused(u64::MAX), LONGEST);
     }
 
     proptest! {

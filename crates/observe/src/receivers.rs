@@ -70,6 +70,13 @@ pub struct FlowMarks {
     refused: u64,
 }
 
+impl FlowMarks {
+    /// Returns true if the last CNP was sent at most `time` ns before `at`.
+    pub(crate) const fn is_within(&self, at: u64, time: u64) -> bool {
+        self.answered > 0 && at.saturating_sub(self.answered) <= time
+    }
+}
+
 /// A receiver.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {

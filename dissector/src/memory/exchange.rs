@@ -1,6 +1,7 @@
 //! Data packets of connections by PSN, to link retransmissions and acknowledgements to them.
 
 use super::FrameTime;
+use fcn_observe::exchange::Incident;
 use fcn_observe::sightings::CapturePoint;
 use fcn_observe::{Bounded, FlowKey};
 use fcn_wire::bth::AckKind;
@@ -30,6 +31,7 @@ struct Sent {
 pub struct Exchange {
     sent: Bounded<(FlowKey, u32), Sent>,
     links: Bounded<u32, Links>,
+    incidents: Bounded<u32, Incident>,
 }
 
 impl Exchange {
@@ -38,6 +40,7 @@ impl Exchange {
         Self {
             sent: Bounded::new(limit),
             links: Bounded::new(limit),
+            incidents: Bounded::new(limit),
         }
     }
 
@@ -88,6 +91,16 @@ impl Exchange {
             _ => Links::Refusal(sent.first.frame),
         };
         self.links.get_or_insert_with(moment.frame, tick, || link);
+    }
+
+    /// Records what is wrong with the flow of a data packet since that frame.
+    pub fn incident(&mut self, frame: u32, incident: Incident, tick: u64) {
+        (self.incidents).get_or_insert_with(frame, tick, || incident);
+    }
+
+    /// Returns what is wrong with the flow of a data packet since that frame.
+    pub fn incident_at(&self, frame: u32) -> Option<Incident> {
+        self.incidents.get(&frame).copied()
     }
 
     /// Returns the links of a frame.

@@ -61,6 +61,9 @@ impl History {
             at: data.sighting.at,
             frame: data.sighting.frame,
         };
+        if data.reconnects.is_some() {
+            *self = Self::default();
+        }
         if self.recent.latest().is_none() {
             self.last = moment.at;
         }

@@ -24,6 +24,7 @@ pub use recent::FrameTime;
 
 use exchange::Exchange;
 use fcn_observe::correlator::{Capture, Correlator, NotificationContext, Topic as Common};
+use fcn_observe::exchange::Incident;
 use fcn_observe::origin::{Cnp, Inference};
 use fcn_observe::rules::{self, Duties, FLOW_RATE, NOTIFIERS, NotifierRate};
 use fcn_observe::sightings::CapturePoint;
@@ -53,7 +54,8 @@ pub struct Limits {
     /// Notifications, of about 300 octets each, and as many data frames that led to one, of 60
     /// octets each. Wireshark itself needs more for a frame.
     pub notices: usize,
-    /// Data packets by PSN, of about 90 octets each, and as many links to them, of 60 octets each.
+    /// Data packets by PSN, of about 90 octets each, and as many links to them
+    /// and stalls, of 60 octets each.
     pub packets: usize,
 }
 
@@ -370,6 +372,9 @@ impl Memory {
             let tick = self.tick;
             (self.exchange).data(place, (shown.key, psn), shown.is_resent, tick);
         }
+        if let Some(incident) = shown.incident {
+            (self.exchange).incident(moment.frame, incident, self.tick);
+        }
         if shown.rule.is_some() {
             self.effects_mut(moment.frame).rule = shown.rule;
         }
@@ -392,6 +397,11 @@ impl Memory {
     /// Returns the links of a data packet or an acknowledgement to an earlier one.
     pub fn links(&self, frame: u32) -> Option<Links> {
         self.exchange.links(frame)
+    }
+
+    /// Returns what is wrong with the flow of a data packet since that frame.
+    pub fn incident(&self, frame: u32) -> Option<Incident> {
+        self.exchange.incident_at(frame)
     }
 
     /// Reassigns notifications to data that is late in the file, but precedes them in time.

@@ -1,8 +1,9 @@
 //! Items for the context of a frame: what the memory holds beyond the packet itself.
 
 use crate::memory::{Conclusions, DataContext, FrameTime, Links, Notice};
-use crate::names::{F, Node};
+use crate::names::{F, Node, Remark};
 use crate::plan::{Mark, Plan, Range, range};
+use fcn_observe::exchange::Incident;
 use fcn_observe::{Class, Resolved};
 
 /// Plans the context of a notification, in the subtree that [`summary`](super::summary) leaves
@@ -136,6 +137,25 @@ pub fn links(plan: &mut Plan, links: Links, start: usize) {
             }
         }
         Links::Refusal(data) => plan.generated(F::RoceRefuses, here, data),
+    }
+}
+
+/// Plans the expert info about the flow of a packet, whose BTH begins at `start` in the data source.
+pub fn incident(plan: &mut Plan, incident: Incident, start: usize) {
+    let here = range(start, 0);
+    plan.goto(Node::InfiniBand, start);
+    match incident {
+        Incident::NotEct => plan.remark(Remark::NotEct, here),
+        Incident::Tries => plan.remark(Remark::Exhausted, here),
+        Incident::Silence { cause, length, .. } => {
+            let (after, us) = (cause.words(), length / 1_000);
+            let (ms, us) = (us / 1_000, us % 1_000);
+            plan.remark_with(
+                Remark::Stalled,
+                here,
+                format_args!("{after}, then {ms}.{us:03} ms without data"),
+            );
+        }
     }
 }
 

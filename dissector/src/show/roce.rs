@@ -1,7 +1,7 @@
 //! RoCEv2 packets: FECN, BECN, ICRC, and the plain CNP.
 
 use super::{PayloadAt, Source, open_message};
-use crate::names::{F, Node, P, UNVERIFIED};
+use crate::names::{F, Node, P, Remark, UNVERIFIED};
 use crate::plan::{ColumnText, Mark, Op, Plan, range};
 use fcn_observe::malformed::Malformed;
 use fcn_wire::bth::{BTH_LEN, Bth, Opcode};
@@ -79,7 +79,7 @@ pub fn roce(plan: &mut Plan, source: &Source<'_>, place: &RoceAt) {
     let trimming = frame.filter(|_| !source.quoted).and_then(Frame::trimming);
     if let Some(sign) = trimming {
         plan.text(F::RoceTrimmed, whole, format_args!("{}", sign.id()));
-        plan.push(Op::Trimmed(whole));
+        plan.remark(Remark::Trimmed, whole);
     }
     let mut findings = Findings::new();
     if place.at.is_whole() && trimming.is_none() {

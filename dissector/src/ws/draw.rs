@@ -104,6 +104,43 @@ impl Pen<'_> {
         self.open[self.depth]
     }
 
+    /// Adds expert info of a protocol, with `text` unless that is empty.
+    ///
+    /// # Safety
+    /// The packet, its octets and the tree must be live.
+    unsafe fn expert(
+        &mut self,
+        expert: *mut sys::expert_field,
+        protocol: P,
+        at: Range,
+        text: Stored,
+    ) {
+        let (start, len) = self.clamp(at);
+        let (tree, pinfo, tvb) = (self.tree(), self.pinfo, self.tvb);
+        // SAFETY: all are live, says the caller.
+        unsafe {
+            // Wireshark assigns the expert info to the protocol that is being dissected.
+            let before = (*pinfo).current_proto;
+            (*pinfo).current_proto = ids::short_name(protocol);
+            if text.len == 0 {
+                sys::proto_tree_add_expert(tree, pinfo, expert, tvb, start, len);
+            } else {
+                let text = self.stored(text);
+                sys::proto_tree_add_expert_format(
+                    tree,
+                    pinfo,
+                    expert,
+                    tvb,
+                    start,
+                    len,
+                    AS_IS.as_ptr(),
+                    text,
+                );
+            }
+            (*pinfo).current_proto = before;
+        }
+    }
+
     /// Returns start and length, clamped to the captured octets, so that adding an item throws no
     /// exception.
     fn clamp(&self, range: Range) -> (c_int, c_int) {
@@ -182,34 +219,11 @@ impl Pen<'_> {
                     }
                 }
                 Op::Found(rule, at) => self.found(rule, at),
-                Op::Trimmed(at) => {
-                    let (start, len) = self.clamp(at);
-                    let before = (*pinfo).current_proto;
-                    (*pinfo).current_proto = ids::short_name(P::Roce);
-                    sys::proto_tree_add_expert(tree, pinfo, ids::trimmed(), tvb, start, len);
-                    (*pinfo).current_proto = before;
+                Op::Remark(remark, at, text) => {
+                    self.expert(ids::remark(remark), P::Roce, at, text);
                 }
                 Op::Expert(rule, at, text) => {
-                    let (start, len) = self.clamp(at);
-                    let expert = ids::expert(rule);
-                    // Wireshark assigns the expert info to the protocol that is being dissected.
-                    let before = (*pinfo).current_proto;
-                    (*pinfo).current_proto = ids::short_name(expert_protocol(rule));
-                    if text.len == 0 {
-                        sys::proto_tree_add_expert(tree, pinfo, expert, tvb, start, len);
-                    } else {
-                        sys::proto_tree_add_expert_format(
-                            tree,
-                            pinfo,
-                            expert,
-                            tvb,
-                            start,
-                            len,
-                            AS_IS.as_ptr(),
-                            self.stored(text),
-                        );
-                    }
-                    (*pinfo).current_proto = before;
+                    self.expert(ids::expert(rule), expert_protocol(rule), at, text);
                     self.found(rule, at);
                 }
             }

@@ -2,7 +2,7 @@
 //! whether any of them are in use.
 
 use super::{compat, sys};
-use crate::names::{F, Node, P, expert_protocol};
+use crate::names::{F, Node, P, Remark, expert_protocol};
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int};
 use core::ptr;
@@ -12,6 +12,7 @@ use fcn_wire::finding::Rule;
 const PROTOCOLS: usize = P::ALL.len();
 const FIELDS: usize = F::ALL.len();
 const RULES: usize = Rule::ALL.len();
+const REMARKS: usize = Remark::ALL.len();
 const NODES: usize = Node::ALL.len();
 
 /// Numbers that Wireshark writes once, at startup, and reads afterwards.
@@ -33,15 +34,15 @@ pub(super) static EXPERT_PROTOCOL: AtomicI32 = AtomicI32::new(-1);
 pub(super) static RULE_IDS: [AtomicPtr<c_char>; RULES] =
     [const { AtomicPtr::new(ptr::null_mut()) }; RULES];
 
-/// One for each rule, and one that no rule has: that a packet is trimmed.
-struct ExpertIds([UnsafeCell<sys::expert_field>; RULES + 1]);
+/// One for each rule, and one for each remark.
+struct ExpertIds([UnsafeCell<sys::expert_field>; RULES + REMARKS]);
 
 // SAFETY: written by Wireshark at startup, on its one thread, and only read afterwards, by
 // Wireshark and by `of_other_packets`.
 unsafe impl Sync for ExpertIds {}
 
 static EXPERT_IDS: ExpertIds =
-    ExpertIds([const { UnsafeCell::new(sys::expert_field { ei: -1, hf: -1 }) }; RULES + 1]);
+    ExpertIds([const { UnsafeCell::new(sys::expert_field { ei: -1, hf: -1 }) }; RULES + REMARKS]);
 
 /// Maximum number of Wireshark fields for one [`Node`].
 const SAME_NODE: usize = 3;
@@ -107,9 +108,9 @@ pub fn expert(rule: Rule) -> *mut sys::expert_field {
     EXPERT_IDS.0[rule as usize].get()
 }
 
-/// Returns Wireshark's expert field of the comment that a packet is trimmed.
-pub fn trimmed() -> *mut sys::expert_field {
-    EXPERT_IDS.0[RULES].get()
+/// Returns Wireshark's expert field of a remark.
+pub fn remark(remark: Remark) -> *mut sys::expert_field {
+    EXPERT_IDS.0[RULES + remark as usize].get()
 }
 
 /// Returns the identifier of a rule, as a C string.

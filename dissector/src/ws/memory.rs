@@ -6,6 +6,7 @@ use super::{PerFile, compat, preferences};
 use crate::memory::{Context, FrameInfo, Limits, Links, Memory};
 use fcn_observe::FlowKey;
 use fcn_observe::correlator::NotificationPacket;
+use fcn_observe::exchange::Incident;
 use fcn_observe::sightings::CapturePoint;
 use fcn_wire::notification::Notification;
 use fcn_wire::{Frame, LinkType};
@@ -70,6 +71,15 @@ pub fn links(frame: u32) -> Option<Links> {
         return None;
     }
     MEMORY.locked().as_ref()?.links(frame)
+}
+
+/// Returns what is wrong with the flow of a data packet since that frame. Calls no C: for use
+/// within [`guard`](super::guard).
+pub fn incident(frame: u32) -> Option<Incident> {
+    if !is_on() {
+        return None;
+    }
+    MEMORY.locked().as_ref()?.incident(frame)
 }
 
 /// Returns the flow that a notification is about, by present knowledge. Calls no C: for use within

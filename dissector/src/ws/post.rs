@@ -240,14 +240,21 @@ fn add_summary<'p>(packet: Packet<'p>, tree: Tree<'p>, seen: &Note<'p>, notified
     });
 }
 
-/// Adds the earlier packet that a data packet repeats, or that an acknowledgement names.
+/// Adds the earlier packet that a data packet repeats, or that an acknowledgement names, and what is
+/// wrong with its flow.
 fn add_links<'p>(packet: Packet<'p>, tree: Tree<'p>, all: &Notes<'p, Note<'p>>) {
     let number = packet.number();
-    if let Some(seen) = innermost(all)
-        && let Some(Some(links)) = guard(|| memory::links(number))
-    {
+    let Some(seen) = innermost(all) else {
+        return;
+    };
+    if let Some(Some(links)) = guard(|| memory::links(number)) {
         add_plan(packet, tree, &seen, |plan| {
             show::context::links(plan, links, seen.at.start);
+        });
+    }
+    if let Some(Some(incident)) = guard(|| memory::incident(number)) {
+        add_plan(packet, tree, &seen, |plan| {
+            show::context::incident(plan, incident, seen.at.start);
         });
     }
 }

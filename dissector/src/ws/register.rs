@@ -13,7 +13,7 @@ use super::{
     ethernet, guard, ids, memory, messages, post, preferences, routing, statistics, sys, tables,
     taps, wrappers,
 };
-use crate::names::{F, Field, Kind, Link, P, expert_protocol};
+use crate::names::{F, Field, Kind, Link, P, Remark, expert_protocol};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicI32, Ordering};
@@ -159,21 +159,17 @@ fn register_experts(protocol_of: P) {
         .map(|rule| {
             let info = rule.info();
             RULE_IDS[*rule as usize].store(leaked_text(info.id).cast_mut(), Ordering::Relaxed);
-            let severity = match info.severity {
-                Severity::Note => sys::PI_NOTE,
-                Severity::Warning => sys::PI_WARN,
-                Severity::Error => sys::PI_ERROR,
-            };
             let text = format!("{} [{}]", info.text, info.section);
-            let kind = (group(*rule), severity);
+            let kind = (group(*rule), severity(info.severity));
             expert_record(expert(*rule), &rule.filter_name(), kind, &text)
         })
         .collect();
     if protocol_of == P::Roce {
-        let kind = (sys::PI_SEQUENCE, sys::PI_COMMENT);
-        let text = "A switch has trimmed the packet instead of dropping it";
-        let name = "rocev2.trimmed.comment";
-        records.push(expert_record(ids::trimmed(), name, kind, text));
+        records.extend(Remark::ALL.into_iter().map(|remark| {
+            let severity = remark.severity().map_or(sys::PI_COMMENT, severity);
+            let kind = (sys::PI_SEQUENCE, severity);
+            expert_record(ids::remark(remark), remark.id(), kind, remark.text())
+        }));
     }
     if records.is_empty() {
         return;
@@ -204,6 +200,14 @@ fn expert_record(
     record.eiinfo.hf_info.hfinfo.id = -1;
     record.eiinfo.hf_info.hfinfo.same_name_prev_id = -1;
     record
+}
+
+const fn severity(severity: Severity) -> u32 {
+    match severity {
+        Severity::Note => sys::PI_NOTE,
+        Severity::Warning => sys::PI_WARN,
+        Severity::Error => sys::PI_ERROR,
+    }
 }
 
 fn group(rule: Rule) -> u32 {

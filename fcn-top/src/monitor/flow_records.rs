@@ -25,6 +25,10 @@ impl Monitor {
 
     fn flow_record(&self, key: &FlowKey, flow: &Flow<Volume>) -> FlowRecord {
         let (volume, exchange) = (&flow.extra, &flow.exchange);
+        let earlier = volume.earlier();
+        let packets = volume.packets + earlier.map_or(0, |earlier| earlier.packets);
+        let octets = earlier.map_or(0, |earlier| earlier.octets);
+        let octets = volume.octets.saturating_add(octets);
         let estimate = volume.estimate(self.now, self.since());
         let (sender_qp, sender_qp_from) = self.correlator.sender_qp(key).unzip();
         let acks = |kind| exchange.acks(kind).into();
@@ -45,12 +49,12 @@ impl Monitor {
                 Some(estimate) => estimate.rate,
                 None => volume.data_rate(self.now, self.since()),
             },
-            data_packets: estimate.map_or(volume.packets, |estimate| estimate.packets),
-            data_octets: estimate.map_or(volume.octets, |estimate| estimate.octets),
+            data_packets: estimate.map_or(packets, |estimate| estimate.packets),
+            data_octets: estimate.map_or(octets, |estimate| estimate.octets),
             data_sampled: estimate.map(|estimate| estimate.sampled),
             ce_share: match estimate {
                 Some(estimate) => Some(estimate.ce_share),
-                None => volume.ce_share(),
+                None => volume.ce_share_of_all(),
             },
             ecn: exchange.data_ecn(),
             not_ect: exchange.not_ect.into(),
@@ -77,7 +81,7 @@ impl Monitor {
             rtt_min,
             rtt_last,
             verdict: is_notified.then(|| self.correlator.verdict(flow).answer),
-            first_seen: flow.first,
+            first_seen: earlier.map_or(flow.first, |earlier| earlier.first),
             last_seen: flow.latest,
         }
     }

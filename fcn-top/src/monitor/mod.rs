@@ -45,6 +45,7 @@ use crate::tables::{
 };
 use course::RunSeries;
 use events::Log;
+use fcn_observe::trimmed::TrimmedTable;
 use fcn_observe::{Class, Correlator, FlowKey, Routing, RowKey};
 use fcn_tool::quantity::{counted, grouped};
 use fcn_wire::{Findings, Kind, Rule, Severity};
@@ -110,6 +111,7 @@ pub struct Monitor {
     of_samples: Vec<Observed>,
     sequences: Sequences,
     unread: UnreadPackets,
+    trimmed: TrimmedTable,
 }
 
 impl Monitor {
@@ -145,6 +147,7 @@ impl Monitor {
             of_samples: Vec::new(),
             sequences: Sequences::default(),
             unread: UnreadPackets::default(),
+            trimmed: TrimmedTable::default(),
         }
     }
 
@@ -497,6 +500,7 @@ impl Monitor {
             data_rate: self.data_rate(),
             ce_1s: self.ce_1s(),
             unread: self.unread.records(),
+            trimmed: pauses::trimmed(&self.trimmed, |place| self.interfaces.name(place)),
             receivers: pauses::receivers(self.correlator.receivers()),
             pauses: pauses::pauses(
                 self.correlator.pauses(),

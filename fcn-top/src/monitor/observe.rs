@@ -401,6 +401,13 @@ impl Monitor {
             return observed;
         }
         let class = notice.class.filter(|_| !is_copy);
+        // Reported again only after an expected one.
+        let is_unexpected = |class: &Class| settings.is_unexpected(key.kind(), class.dscp());
+        let unexpected = class.filter(is_unexpected).filter(|_| {
+            row.topic
+                .last_class()
+                .is_none_or(|last| !is_unexpected(&last))
+        });
         let class_rule = row.topic.class(class, &about);
         let counted = row.count(at, notification, one_in, settings.flow_rate);
         if is_copy {
@@ -454,6 +461,10 @@ impl Monitor {
         }
         if let Some(trace) = trace_of(kind, frame) {
             self.paths.observe(at, &trace);
+        }
+        if let Some(class) = unexpected {
+            let about = self.about(packet, frame);
+            self.reporter.unexpected_class(&about, class.dscp());
         }
         observed
     }
@@ -628,6 +639,9 @@ impl Monitor {
                 let is_copy = !is_sample
                     && hosts.is_some_and(|hosts| self.is_seen_before(packet, frame, hosts));
                 self.totals.trimmed += u64::from(!is_copy);
+                if let Some((flow, destination)) = self.correlator.trimmed(frame) {
+                    (self.trimmed).add(packet.at, flow, packet.interface, destination);
+                }
             }
             Message::Roce(..) | Message::RdmaCm(..) => {
                 let capture = self.capture(packet, is_sample);

@@ -1,9 +1,10 @@
-//! Pauses by Ethernet flow control, and the receivers that ask for fewer packets by CNPs instead:
-//! records of what [`fcn_observe`] measures.
+//! Pauses by Ethernet flow control, the receivers that ask for fewer packets by CNPs instead, and
+//! packets that switches have trimmed: records of what [`fcn_observe`] measures.
 
-use crate::record::{PauseRecord, ReceiverRecord};
+use crate::record::{PauseRecord, ReceiverRecord, TrimmedRecord};
 use fcn_observe::pauses::{PauseTable, STORM};
 use fcn_observe::receivers::Receivers;
+use fcn_observe::trimmed::TrimmedTable;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -65,6 +66,35 @@ fn hide_addresses(records: &mut [PauseRecord]) {
 
 fn mac([a, b, c, d, e, f]: [u8; 6]) -> String {
     format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+}
+
+/// Returns the trimmed packets by flow and capture point, most first; `name` returns the name of an
+/// interface.
+pub fn trimmed(table: &TrimmedTable, name: impl Fn(u32) -> Option<Arc<str>>) -> Vec<TrimmedRecord> {
+    let mut records: Vec<_> = table
+        .iter()
+        .map(|(flow, interface, trimmed)| TrimmedRecord {
+            interface: name(interface),
+            sender: flow.sender,
+            receiver: flow.receiver,
+            receiver_qp: flow.receiver_qp.get(),
+            to_receiver: trimmed.to_receiver,
+            to_source: trimmed.to_source,
+            unknown: trimmed.unknown,
+            first_seen: trimmed.first,
+            last_seen: trimmed.last,
+        })
+        .collect();
+    records.sort_by(|a, b| {
+        let key = |record: &TrimmedRecord| {
+            let all = record.to_receiver + record.to_source + record.unknown;
+            let flow = (record.sender, record.receiver, record.receiver_qp);
+            (Reverse(all), flow)
+        };
+        (key(a), &a.interface).cmp(&(key(b), &b.interface))
+    });
+    records.truncate(LISTED);
+    records
 }
 
 /// Returns the receivers, most marks first.

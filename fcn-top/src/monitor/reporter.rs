@@ -5,8 +5,8 @@ use super::Broken;
 use super::events::Log;
 use crate::packet::Packet;
 use crate::record::EventRecord;
-use crate::text::{self, span};
-use fcn_observe::exchange::{Incident, MOST_TRIES};
+use crate::text::span;
+use fcn_observe::exchange::Incident;
 use fcn_observe::pauses::PauseFinding;
 use fcn_wire::{End, Finding, Findings, Frame, Rule, Severity};
 use rustc_hash::FxHashMap;
@@ -76,6 +76,8 @@ pub const SILENT: &str = "receiver.silent";
 /// Identifier of the note that a sender does not support the Fast CNP option.
 pub const UNAWARE: &str = "fastcnp.sender.unaware";
 
+/// Identifier of the warning that CNPs are not in the class expected.
+pub const CNP_CLASS: &str = "cnp.class.unexpected";
 /// Identifier of the note that a flow's data is Not-ECT.
 pub const NOT_ECT: &str = "data.not_ect";
 /// Identifier of the note that a flow stalled.
@@ -264,22 +266,33 @@ impl Reporter {
         self.report(context.event(Severity::Warning, SILENT, text.into(), section));
     }
 
+    /// Reports that a CNP has another DSCP than those expected.
+    pub fn unexpected_class(&mut self, context: &PacketContext<'_>, dscp: u8) {
+        let text = format!(
+            "The CNP has DSCP {dscp}, which --cnp-dscp does not name: switches may queue it with other traffic, or drop it"
+        );
+        self.report(context.event(Severity::Warning, CNP_CLASS, text.into(), "RFC 2474"));
+    }
+
     /// Reports, for a flow, what was noticed at a data packet.
     pub fn incident(&mut self, context: &PacketContext<'_>, incident: Incident) {
         let (severity, what, text, section) = match incident {
             Incident::NotEct => (
                 Severity::Note,
                 NOT_ECT,
-                "The flow's data is Not-ECT: a congested switch drops it instead of marking it, and no CNP asks its sender to slow down".to_owned(),
+                Incident::NOT_ECT.to_owned(),
                 "RFC 3168 section 5",
             ),
-            Incident::Silence(cause, length) => {
-                let after = text::stalled_after(cause);
-                let text = format!("The flow stalled: {after}, then {} without data", span(length));
+            Incident::Silence {
+                is_first: false, ..
+            } => return,
+            Incident::Silence { cause, length, .. } => {
+                let (what, after) = (Incident::STALLED, cause.words());
+                let text = format!("{what}: {after}, then {} without data", span(length));
                 (Severity::Note, STALLED, text, "")
             }
             Incident::Tries => {
-                let text = format!("A packet was sent {MOST_TRIES} times and not acknowledged until then: most senders give up now, which ends the connection");
+                let text = Incident::EXHAUSTED.to_owned();
                 (Severity::Warning, EXHAUSTED, text, "")
             }
         };

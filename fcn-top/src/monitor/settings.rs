@@ -4,8 +4,8 @@ use super::samples::OneIn;
 use fcn_observe::access;
 use fcn_observe::pauses::LINK_SPEED;
 use fcn_observe::rules::FLOW_RATE;
-use fcn_wire::Profile;
 use fcn_wire::pnc::Prefix;
+use fcn_wire::{DscpSet, Kind, Profile};
 use std::net::IpAddr;
 use std::num::NonZeroU64;
 
@@ -42,12 +42,19 @@ pub struct Settings {
     pub flow_rate: u32,
     /// Speed of the links in bit/s, for how long pauses last.
     pub link_speed: NonZeroU64,
+    /// DSCPs that plain CNPs are expected with; empty for any.
+    pub cnp_dscp: DscpSet,
     /// Sampling interval, one packet in this many, if the captured packets are samples; sFlow
     /// samples carry their own.
     pub sampled: Option<OneIn>,
 }
 
 impl Settings {
+    /// Returns true if notifications of `kind` with that DSCP are unexpected.
+    pub fn is_unexpected(&self, kind: Kind, dscp: u8) -> bool {
+        kind == Kind::Cnp && self.cnp_dscp != DscpSet::EMPTY && !self.cnp_dscp.contains(dscp)
+    }
+
     /// Returns true if that address may notify; `None` without a list.
     pub fn trusts(&self, notifier: IpAddr) -> Option<bool> {
         (!self.trust.is_empty()).then(|| access::list_contains(&self.trust, notifier))
@@ -99,6 +106,7 @@ impl Default for Settings {
             domain: Vec::new(),
             flow_rate: FLOW_RATE,
             link_speed: LINK_SPEED,
+            cnp_dscp: DscpSet::EMPTY,
             sampled: None,
         }
     }

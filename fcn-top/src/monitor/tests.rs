@@ -57,6 +57,33 @@ fn cnp(qp: u32) -> Vec<u8> {
     frame(RECEIVER, &[UDP, cnp], GOOD)
 }
 
+/// Returns a CNP with this DSCP.
+fn cnp_of_class(qp: u32, dscp: u8) -> Vec<u8> {
+    let mut cnp = cnp(qp);
+    // The traffic class begins in the first octet.
+    (cnp[0], cnp[1]) = (0x60 | dscp >> 2, dscp << 6);
+    cnp
+}
+
+#[test]
+fn cnps_of_another_class_than_expected_are_reported_for_each_qp() {
+    let mut monitor = Monitor::new(Settings {
+        cnp_dscp: fcn_wire::DscpSet::new([46, 48]).unwrap(),
+        ..Settings::default()
+    });
+    for (number, (qp, dscp)) in
+        (0..).zip([(5, 48), (5, 0), (5, 0), (6, 46), (7, 26), (5, 48), (5, 1)])
+    {
+        see(&mut monitor, START + number, 0, &cnp_of_class(qp, dscp));
+    }
+    let mut events = monitor.events();
+    let first = events
+        .find(|event| event.what == "cnp.class.unexpected")
+        .unwrap();
+    // Of frames 2, 5 and 7.
+    assert_eq!((first.frame, first.times), (Some(2), 3));
+}
+
 fn fast_cnp(switch: Ipv6Addr, qp: u32) -> Vec<u8> {
     let cnp = Part::Cnp(CnpRepr::new(Qp::truncate(qp)));
     let option = [OptionPart::FastCnp(FastCnpRepr::Option1 {
@@ -492,6 +519,8 @@ fn a_reused_qp_starts_a_new_flow() {
         // Nothing of the first flow remains, or is reported for the second.
         let expected = [(Some(0x111), None), (Some(0x222), Some(30))];
         assert_eq!(flows, expected, "RDMA CM: {by_cm:?}");
+        let flow = monitor.flows().next().unwrap();
+        assert_eq!((flow.data_packets, flow.resent), (120, 0), "both");
     }
 }
 
@@ -1891,6 +1920,37 @@ fn both_versions_of_roce_between_two_hosts_are_reported_once() {
     let totals = monitor.totals();
     assert_eq!((totals.trimmed, totals.data), (1, data));
     assert_eq!((totals.undecodable, totals.incomplete), (0, 0));
+}
+
+#[test]
+fn trimmed_packets_are_counted_by_the_way_they_go() {
+    let mut monitor = Monitor::new(Settings::default());
+    let data = data(7_000, false);
+    let mut forward = data[..60].to_vec();
+    let mut back = forward.clone();
+    let (sender, receiver) = (data[8..24].to_vec(), data[24..40].to_vec());
+    back[8..24].copy_from_slice(&receiver);
+    back[24..40].copy_from_slice(&sender);
+    // Before any data of the flow.
+    see(&mut monitor, START, 0, &forward);
+    see(&mut monitor, START + 1, 0, &data);
+    for number in 2..5 {
+        see(&mut monitor, START + number, 0, &forward);
+    }
+    see(&mut monitor, START + 5, 0, &back);
+    // Another connection's PSN.
+    forward[57] ^= 0x80;
+    see(&mut monitor, START + 6, 0, &forward);
+    let tables = monitor.tables(Wanted::default());
+    let [flow] = tables.trimmed.as_slice() else {
+        panic!("{:?}", tables.trimmed);
+    };
+    assert_eq!(
+        (flow.sender, flow.receiver),
+        (SENDER.into(), RECEIVER.into())
+    );
+    assert_eq!((flow.to_receiver, flow.to_source, flow.unknown), (3, 1, 2));
+    assert_eq!(tables.totals.trimmed, 6);
 }
 
 #[test]

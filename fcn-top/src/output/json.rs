@@ -5,7 +5,8 @@ use super::Selection;
 use crate::record::RowId;
 use crate::record::{Cell, CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
 use crate::record::{
-    FlowRecord, PauseRecord, PointRecord, QpRecord, ReceiverRecord, Record, UnreadRecord,
+    FlowRecord, PauseRecord, PointRecord, QpRecord, ReceiverRecord, Record, TrimmedRecord,
+    UnreadRecord,
 };
 use crate::tables::{Dropped, Nics, Tables};
 use crate::text::Formatter;
@@ -143,6 +144,7 @@ pub struct Snapshot<'t> {
     schema: &'static str,
     started: Option<u64>,
     totals: Value,
+    trimmed: Lines<'t, TrimmedRecord>,
     unread: Lines<'t, UnreadRecord>,
     version: u32,
 }
@@ -189,6 +191,7 @@ pub fn snapshot<'t>(
         totals: totals(tables),
         receivers: Lines::new(&tables.receivers, formatter),
         pauses: Lines::new(&tables.pauses, formatter),
+        trimmed: Lines::new(&tables.trimmed, formatter),
         unread: Lines::new(&tables.unread, formatter),
         version: VERSION,
     }

@@ -63,6 +63,12 @@ fcn_tool::families! {
     FLOW_RESENT = "fcn_top_flow_resent_packets", Gauge, FLOW, "Data packets of the flow that were retransmitted";
     FLOW_STALLED = "fcn_top_flow_stalled_seconds", Gauge, FLOW, "Sum of the flow's stalls of at least 100 µs before retransmissions";
     FLOW_EXHAUSTED = "fcn_top_flow_retries_exhausted", Gauge, FLOW, "1 if the flow's sender has probably exhausted its retries, else 0";
-    FLOW_ROUND_TRIP = "fcn_top_flow_round_trip_seconds", Gauge, FLOW, "Shortest time from a data packet to its acknowledgement where the data is captured";
+    FLOW_ROUND_TRIP = "fcn_top_flow_round_trip_seconds", Gauge, FLOW, "Shortest time from a data packet that asks for an acknowledgement (AckReq) to that, where the data is captured";
     FLOW_NAKS = "fcn_top_flow_naks", Gauge, FLOW_NAK, "NAKs of the flow's data: rnr_nak, nak_sequence, nak_invalid_request, nak_remote_access, nak_remote_operation";
+    RECEIVER_MARKED = "fcn_top_receiver_marked_packets", Gauge, &["receiver"], "Data packets to the receiver that were marked CE, of the receivers with the most";
+    RECEIVER_EXPECTED = "fcn_top_receiver_cnps_expected", Gauge, &["receiver"], "CNPs expected of the receiver for these";
+    RECEIVER_CNPS = "fcn_top_receiver_cnps", Gauge, &["receiver"], "CNPs from the receiver";
+    RECEIVER_SILENT = "fcn_top_receiver_silent", Gauge, &["receiver"], "1 if the receiver answers no mark although other packets from it were captured, else 0";
+    PAUSED = "fcn_top_paused_seconds", Gauge, &["interface", "mac", "class"], "Time for which the sender of PFC or PAUSE paused a class, or all, of those that paused longest";
+    PAUSE_STORM = "fcn_top_pause_storm", Gauge, &["interface", "mac", "class"], "1 if one of these pauses lasted 200 ms or longer, else 0";
 }

@@ -18,7 +18,7 @@ use super::metrics as m;
 use super::{Selection, most_of};
 use crate::order::Order;
 use crate::record::{CounterRecord, FlowRecord, INDIRECT, InterfaceRecord, PointRecord};
-use crate::record::{QpRecord, QpSide};
+use crate::record::{PauseRecord, QpRecord, QpSide, ReceiverRecord};
 use crate::tables::{Nics, Tables};
 use crate::text::Formatter;
 use fcn_tool::failure::Result;
@@ -40,6 +40,13 @@ pub const QPS: usize = 100;
 /// Maximum number of flows with series of their own: half of them those that stalled longest, the
 /// others those with the most data.
 pub const FLOWS: usize = 100;
+
+/// Maximum number of receivers with series of their own: those with the most marks.
+pub const RECEIVERS: usize = 100;
+
+/// Maximum number of senders of pauses, and classes, with series of their own: those that paused
+/// longest.
+pub const PAUSERS: usize = 64;
 
 /// Maximum number of interfaces with series of their own: the first ones.
 pub const INTERFACES: usize = 64;
@@ -90,7 +97,31 @@ impl Exposition {
         self.notifiers(&mut page, tables);
         self.rows(&mut page, tables);
         self.flows(&mut page, &tables.flows);
+        self.receivers(&mut page, &tables.receivers);
+        pauses(&mut page, &tables.pauses);
         page.finish()
+    }
+
+    fn receivers(&self, page: &mut Page, all: &[ReceiverRecord]) {
+        let mut used = FxHashSet::default();
+        let shown: Vec<(String, &ReceiverRecord)> = all
+            .iter()
+            .take(RECEIVERS)
+            .map(|one| (self.formatter.exact_address(one.receiver), one))
+            .filter(|(address, _)| used.insert(address.clone()))
+            .collect();
+        let families: [(&'static Family, ReceiverValue); 4] = [
+            (&m::RECEIVER_MARKED, |one| one.marked),
+            (&m::RECEIVER_EXPECTED, |one| one.expected),
+            (&m::RECEIVER_CNPS, |one| one.cnps),
+            (&m::RECEIVER_SILENT, |one| one.silent.into()),
+        ];
+        for (family, value) in families {
+            let mut family = page.family(family);
+            for (address, receiver) in &shown {
+                family.add(&[address], value(receiver));
+            }
+        }
     }
 
     fn flows(&self, page: &mut Page, all: &[FlowRecord]) {
@@ -377,12 +408,39 @@ pub fn order() -> Option<Order> {
 /// Returns the value of a row's sample, if there is one.
 type Value = fn(&QpRecord) -> Option<f64>;
 
+/// Returns the value of a receiver's sample.
+type ReceiverValue = fn(&ReceiverRecord) -> u64;
+
 /// Returns the value of a flow's sample, if there is one.
 type FlowValue = fn(&FlowRecord) -> Option<f64>;
 
 /// Converts nanoseconds to seconds.
 fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
+}
+
+fn pauses(page: &mut Page, all: &[PauseRecord]) {
+    let mut used = FxHashSet::default();
+    let shown: Vec<([String; 3], &PauseRecord)> = all
+        .iter()
+        .take(PAUSERS)
+        .map(|pauses| {
+            let class = pauses
+                .class
+                .map_or_else(|| "all".to_owned(), |class| class.to_string());
+            let interface = pauses.interface.as_deref().unwrap_or_default().to_owned();
+            ([interface, pauses.mac.to_string(), class], pauses)
+        })
+        .filter(|(labels, _)| used.insert(labels.clone()))
+        .collect();
+    let mut family = page.family(&m::PAUSED);
+    for (labels, pauses) in &shown {
+        family.add(labels, seconds(pauses.paused));
+    }
+    let mut family = page.family(&m::PAUSE_STORM);
+    for (labels, pauses) in &shown {
+        family.add(labels, u64::from(pauses.storm));
+    }
 }
 
 fn totals(page: &mut Page, tables: &Tables) {

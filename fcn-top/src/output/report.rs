@@ -56,6 +56,7 @@ pub fn report(
     }
     receivers(&mut out, tables, formatter);
     pauses(&mut out, tables, formatter);
+    trimmed(&mut out, tables, formatter);
     hops(&mut out, tables, formatter);
     findings(&mut out, tables, formatter);
     let pfc = if tables.totals.pfc > 0 {
@@ -174,6 +175,13 @@ fn head(out: &mut String, header: &Header, tables: &Tables, formatter: &Formatte
         line(
             "not read",
             wrapped(&unread, room).join(&format!("\n{:14}", "")),
+        );
+    }
+    if let Some(classes) = text::classes(&tables.flows, tables.qps.iter().map(|(_, row)| row)) {
+        let room = WIDTH - 14;
+        line(
+            "classes",
+            wrapped(&classes, room).join(&format!("\n{:14}", "")),
         );
     }
     if totals.roce_v1 > 0 {
@@ -454,6 +462,20 @@ fn pauses(out: &mut String, tables: &Tables, formatter: &Formatter) {
         if several { "interface" } else { "" },
     );
     section(out, "Pauses", &tables.pauses, &columns, formatter);
+}
+
+fn trimmed(out: &mut String, tables: &Tables, formatter: &Formatter) {
+    let unknown = tables.trimmed.iter().any(|flow| flow.unknown > 0);
+    let columns = format!(
+        "{} sender receiver receiver_qp to_receiver to_source {}",
+        if tables.interfaces.len() > 1 {
+            "interface"
+        } else {
+            ""
+        },
+        if unknown { "unknown" } else { "" },
+    );
+    section(out, "Trimmed packets", &tables.trimmed, &columns, formatter);
 }
 
 fn hops(out: &mut String, tables: &Tables, formatter: &Formatter) {

@@ -103,6 +103,7 @@ mod tests {
         written(&tables.unread);
         written(&tables.receivers);
         written(&tables.pauses);
+        written(&tables.trimmed);
         written(&tables.nics.counters);
         written(&tables.nics.local_qps);
     }

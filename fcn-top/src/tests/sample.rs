@@ -5,7 +5,7 @@ use crate::record::RowId;
 use crate::record::{
     Advice, Answer, Cause, ClassRelation, CounterRecord, Ecn, EventRecord, Evidence, FlowRecord,
     HopRecord, InterfaceRecord, LocalQpRecord, Maker, Pacing, PauseRecord, PointRecord, QpRecord,
-    QpSide, ReceiverRecord, Resolved, Slower, Unit, UnreadRecord, origin,
+    QpSide, ReceiverRecord, Resolved, Slower, TrimmedRecord, Unit, UnreadRecord, origin,
 };
 use crate::tables::{Course, FlowCourse, FlowStep, Nics, Tables, Totals, TrafficStep};
 use fcn_observe::FlowKey;
@@ -361,6 +361,17 @@ pub(crate) fn tables() -> Tables {
             storm: true,
             first_seen: 1_000_000_000,
             last_seen: 2_000_000_000,
+        }],
+        trimmed: vec![TrimmedRecord {
+            interface: Some("eth0".into()),
+            sender: "2001:db8:0:1::10".parse().unwrap(),
+            receiver: "2001:db8:0:2::20".parse().unwrap(),
+            receiver_qp: 0x22,
+            to_receiver: 12,
+            to_source: 3,
+            unknown: 0,
+            first_seen: after(20),
+            last_seen: after(30),
         }],
         unread: vec![
             UnreadRecord {

@@ -9,7 +9,7 @@ use crate::output::metrics::FAMILIES;
 use crate::output::{Selection, csv, json};
 use crate::record::{
     CounterRecord, EventRecord, FlowRecord, Holds, HopRecord, InterfaceRecord, LocalQpRecord,
-    PauseRecord, PointRecord, QpRecord, ReceiverRecord, Record, UnreadRecord,
+    PauseRecord, PointRecord, QpRecord, ReceiverRecord, Record, TrimmedRecord, UnreadRecord,
 };
 use crate::text::Formatter;
 use serde_json::{Map, Value, json};
@@ -80,6 +80,7 @@ fn described() -> String {
     table::<InterfaceRecord>(&mut text, "interfaces");
     table::<ReceiverRecord>(&mut text, "receivers");
     table::<PauseRecord>(&mut text, "pauses");
+    table::<TrimmedRecord>(&mut text, "trimmed");
     table::<UnreadRecord>(&mut text, "unread");
     table::<CounterRecord>(&mut text, "counters");
     text += "| `quantity` | |\n|---|---|\n";
@@ -214,6 +215,7 @@ fn the_schema_matches_the_output() {
         "interfaces": lines::<InterfaceRecord>(),
         "receivers": lines::<ReceiverRecord>(),
         "pauses": lines::<PauseRecord>(),
+        "trimmed": lines::<TrimmedRecord>(),
         "unread": lines::<UnreadRecord>(),
         "counters": lines::<CounterRecord>(),
         "local_qps": lines::<LocalQpRecord>(),

@@ -15,12 +15,13 @@ use super::paths::Paths;
 use super::points::Points;
 use super::prompt::{Prompt, Purpose, foot};
 use super::qps::Qps;
+use super::receivers::Receivers;
 use super::table::{Entry, Key, Move, Table};
 use super::theme::{Theme, Tone, to_ascii};
 use super::views::{OpenTarget, TableId, View};
 use super::{Effect, Format, Options, Tab, head};
 use crate::record::{Cell, CounterRecord, EventRecord, HopRecord, InterfaceRecord, LocalQpRecord};
-use crate::record::{FlowRecord, PointRecord, QpRecord, RowId};
+use crate::record::{FlowRecord, PointRecord, QpRecord, ReceiverRecord, RowId};
 use crate::tables::{Details, Tables, Wanted, WantedDetails};
 use crate::text::Formatter;
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
@@ -50,9 +51,9 @@ pub struct App<'a> {
     ascii: bool,
     tab: Tab,
     /// In the order of the tabs.
-    views: [Box<dyn View>; 8],
+    views: [Box<dyn View>; 9],
     /// In the order of [`TableId`].
-    tables: [Table; 9],
+    tables: [Table; 10],
     overlay: Option<Overlay>,
     prompt: Option<Prompt>,
     /// Time of the current time series, and the row of the packets.
@@ -77,6 +78,7 @@ impl<'a> App<'a> {
             CounterRecord::SCHEMA,
             LocalQpRecord::SCHEMA,
             FlowRecord::SCHEMA,
+            ReceiverRecord::SCHEMA,
         ];
         let asks = !(options.order.is_empty() && options.filter.is_empty());
         // Order and filter apply to single events.
@@ -105,6 +107,7 @@ impl<'a> App<'a> {
                 Box::new(Interfaces),
                 Box::new(Nics::default()),
                 Box::new(Flows),
+                Box::new(Receivers),
             ],
             tables: schemas.map(Table::new),
             overlay: None,

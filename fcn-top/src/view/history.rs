@@ -130,6 +130,7 @@ impl History {
             nics: Arc::clone(&live.nics),
             unread: live.unread.clone(),
             receivers: live.receivers.iter().take(KEPT_LINES).cloned().collect(),
+            trimmed: live.trimmed.iter().take(KEPT_LINES).cloned().collect(),
             pauses: live.pauses.iter().take(KEPT_LINES).cloned().collect(),
             totals: live.totals,
             rate_1s: live.rate_1s,

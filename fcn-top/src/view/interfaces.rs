@@ -7,10 +7,14 @@ use super::hits::DrawContext;
 use super::table::{Entry, Key, Schema, Table};
 use super::theme::Tone;
 use super::views::{TableId, View, draw, headed, labelled, parted, tell};
-use crate::record::{Cell, Column, InterfaceRecord, MADE_UP, Record};
+use crate::record::{Cell, Column, InterfaceRecord, MADE_UP, PauseRecord, Record};
 use crate::text;
+use fcn_tool::quantity::counted;
 use fcn_wire::Kind;
 use std::sync::Arc;
+
+/// Maximum number of senders of pauses described below the table.
+const PAUSERS: usize = 3;
 
 impl Entry for InterfaceRecord {
     const SCHEMA: &'static Schema = &Schema {
@@ -104,8 +108,30 @@ impl View for Interfaces {
     fn about(&self) -> &'static str {
         "Sources of packets, and losses: only if both drop counters are 0 is everything counted. A \
          question mark or dash means unknown. PFC pauses: frames that pause a class of traffic; \
-         paused senders look as if they obeyed. Below, totals of all interfaces."
+         paused senders look as if they obeyed. Below, totals of all interfaces, and who paused longest."
     }
+}
+
+/// Describes the pauses from one sender.
+fn paused(pauses: &PauseRecord, context: &ViewContext<'_>) -> String {
+    let words = context.formatter;
+    let what = match pauses.class {
+        Some(class) => format!("class {class}"),
+        None => "all traffic".to_owned(),
+    };
+    let place = match &pauses.interface {
+        Some(name) => format!(" on {}", words.text(name)),
+        None => String::new(),
+    };
+    let span = |span| words.cell(Cell::Span(span));
+    format!(
+        "{what} by {}{place}: {} in {}, longest {}{}",
+        pauses.mac,
+        span(pauses.paused),
+        counted(pauses.episodes, "episode"),
+        span(pauses.longest),
+        if pauses.storm { ", a storm" } else { "" }
+    )
 }
 
 /// Returns the sums over everything captured, and the numbers of entries kept.
@@ -137,6 +163,10 @@ fn totals(context: &ViewContext<'_>) -> Vec<(&'static str, String, Tone)> {
     if totals.samples > 0 {
         let text = format!("{}, each counted as one here", count(totals.samples));
         lines.push(("Samples", text, Tone::Plain));
+    }
+    for pauses in tables.pauses.iter().take(PAUSERS) {
+        let tone = if pauses.storm { Tone::Bad } else { Tone::Warn };
+        lines.push(("Paused", paused(pauses, context), tone));
     }
     if let Some(started) = tables.started {
         let span = words.cell(Cell::Span(tables.span()));

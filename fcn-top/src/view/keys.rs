@@ -57,7 +57,7 @@ pub(super) fn command(key: KeyEvent) -> Option<Command> {
     }
     Some(match key.code {
         KeyCode::Char('q') => Command::Quit,
-        KeyCode::Char(digit @ '1'..='8') => {
+        KeyCode::Char(digit @ '1'..='9') => {
             let place = usize::from(digit as u8 - b'1');
             Command::View(*Tab::ALL.get(place)?)
         }

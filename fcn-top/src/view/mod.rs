@@ -30,6 +30,7 @@ mod picture;
 mod points;
 mod prompt;
 mod qps;
+mod receivers;
 mod tab;
 mod table;
 mod terminal;

@@ -1,7 +1,7 @@
 //! The views by name, in the order of the tabs.
 
 fcn_wire::identified! {
-    /// Views of the screen, in the order of the tabs and of the keys 1 to 8.
+    /// Views of the screen, in the order of the tabs and of the keys 1 to 9.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     Tab {
         /// Notifications to each QP.
@@ -21,6 +21,8 @@ fcn_wire::identified! {
         Nics = "nics",
         /// Flows of data, notified or not.
         Flows = "flows",
+        /// Receivers of marked data, and how they answer.
+        Receivers = "receivers",
     }
 }
 
@@ -37,6 +39,7 @@ impl Tab {
             Self::Interfaces => "Interfaces",
             Self::Nics => "NICs",
             Self::Flows => "Flows",
+            Self::Receivers => "Receivers",
         }
     }
 

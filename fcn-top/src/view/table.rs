@@ -51,6 +51,7 @@ pub(super) enum Key {
     Counter(Arc<str>, u32, Option<Arc<str>>, Arc<str>),
     LocalQp(Arc<str>, Option<u32>, u32),
     Flow(IpAddr, IpAddr, u32),
+    Receiver(IpAddr),
 }
 
 /// A column that exists only on the screen, combined from several.

@@ -30,6 +30,7 @@ pub(super) enum TableId {
     Counters,
     LocalQps,
     Flows,
+    Receivers,
 }
 
 /// Target of opening a line.

@@ -70,6 +70,7 @@ pub fn incast(second: u64) -> Tables {
         unread: vec![],
         receivers: vec![],
         pauses: vec![],
+        trimmed: vec![],
     }
 }
 

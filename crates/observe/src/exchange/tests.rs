@@ -24,18 +24,75 @@ const fn reply(at: u64, psn: u32, kind: K) -> Reply {
     }
 }
 
-/// Processes data and acknowledgements in this order; returns the incidents.
+/// Processes data and acknowledgements in this order; returns the incidents, of the silences the
+/// first.
 fn run(exchange: &mut Exchange, steps: &[(u64, u32, Result<Order, K>)]) -> Vec<Incident> {
     let mut incidents = Vec::new();
     for &(at, psn, step) in steps {
         match step {
-            Ok(order) => incidents.extend(exchange.data(&sent(at, psn, order))),
+            Ok(order) => incidents.extend(exchange.data(&sent(at, psn, order), |_| None)),
             Err(kind) => {
                 exchange.acknowledged(&reply(at, psn, kind), None);
             }
         }
     }
+    let is_later = |incident: &Incident| {
+        matches!(
+            incident,
+            Incident::Silence {
+                is_first: false,
+                ..
+            }
+        )
+    };
+    incidents.retain(|incident| !is_later(incident));
     incidents
+}
+
+const fn silent_for(cause: Cause, length: u64) -> Incident {
+    Incident::Silence {
+        cause,
+        length,
+        is_first: true,
+    }
+}
+
+#[test]
+fn a_nak_before_the_flow_was_known_causes_the_silence() {
+    let mut flow = Exchange::default();
+    let early = |psn| {
+        (psn == 0).then_some(EarlyNak {
+            at: 2_000,
+            cause: Cause::RnrNak,
+        })
+    };
+    let silent = |flow: &mut Exchange, at, psn| flow.data(&sent(at, psn, Order::Copied), early);
+    assert_eq!(flow.data(&sent(0, 0, Order::New), early), None);
+    let cause = silent_for(Cause::RnrNak, 10 * MS - 2_000);
+    assert_eq!(silent(&mut flow, 10 * MS, 0), Some(cause));
+    assert_eq!(flow.silences(Cause::Unanswered).count, 0);
+    // Another connection's, long before.
+    let mut flow = Exchange::default();
+    flow.data(&sent(60_000 * MS, 0, Order::New), early);
+    let cause = silent_for(Cause::Unanswered, 10 * MS);
+    assert_eq!(silent(&mut flow, 60_010 * MS, 0), Some(cause));
+}
+
+#[test]
+fn the_next_connection_counts_on() {
+    let mut flow = Exchange::default();
+    let steps = [
+        (0, 7, Ok(Order::New)),
+        (2_000, 7, Err(K::RnrNak)),
+        (50 * MS, 7, Ok(Order::Copied)),
+        (51 * MS, 7, Err(K::Ack)),
+    ];
+    run(&mut flow, &steps);
+    let mut next = flow.succeeded();
+    assert!(!next.has_answered(7) && next.lacks_acks());
+    run(&mut next, &steps);
+    assert_eq!((next.acks(K::RnrNak), next.acks(K::Ack)), (2, 2));
+    assert_eq!((next.resent, next.silences(Cause::RnrNak).count), (2, 2));
 }
 
 #[test]
@@ -54,7 +111,7 @@ fn a_receiver_that_is_not_ready_causes_silences() {
             (6_000 + 2 * wait, 8, Ok(Order::New)),
         ],
     );
-    assert_eq!(incidents, [Incident::Silence(Cause::RnrNak, wait)]);
+    assert_eq!(incidents, [silent_for(Cause::RnrNak, wait)]);
     assert_eq!((flow.acks(K::RnrNak), flow.acks(K::Ack)), (2, 1));
     let silences = Silences {
         total: 2 * wait,
@@ -79,7 +136,7 @@ fn a_packet_sent_eight_times_has_exhausted_retries() {
         let later = flow.has_exhausted_retries((again + 2) * timer);
         assert_eq!(later, again >= 2, "{again}");
     }
-    let expected = [Incident::Silence(Cause::Unanswered, timer), Incident::Tries];
+    let expected = [silent_for(Cause::Unanswered, timer), Incident::Tries];
     assert_eq!(incidents, expected);
     assert_eq!(flow.unanswered_tries(), Some(8));
     assert!(flow.has_exhausted_retries(7 * timer));
@@ -99,7 +156,7 @@ fn a_receiver_that_is_not_ready_exhausts_no_retries() {
         let steps = [(at, 77, Err(K::RnrNak)), (at + MS, 77, Ok(Order::Copied))];
         incidents.extend(run(&mut flow, &steps));
     }
-    assert_eq!(incidents, [Incident::Silence(Cause::RnrNak, MS)]);
+    assert_eq!(incidents, [silent_for(Cause::RnrNak, MS)]);
     assert!(!flow.has_exhausted_retries(200 * MS));
 }
 
@@ -208,17 +265,17 @@ fn a_read_asked_for_again_is_a_retransmission() {
         sequence: Sequence::Request(psn),
         ..sent(at, psn, Order::Request)
     };
-    flow.data(&request(0, 100));
+    flow.data(&request(0, 100), |_| None);
     assert_eq!(flow.answered(&reply(5_000, 100, K::Ack)), Some(5_000));
     flow.answered(&reply(7_000, 103, K::Ack));
     assert_eq!(flow.acks(K::Ack), 0, "responses are data");
     assert_eq!(flow.round_trip(), Some((5_000, 5_000)));
-    flow.data(&request(8_000, 104));
+    flow.data(&request(8_000, 104), |_| None);
     assert_eq!(flow.resent, 0);
-    let incident = flow.data(&request(65 * MS, 101));
+    let incident = flow.data(&request(65 * MS, 101), |_| None);
     assert_eq!(flow.resent, 1);
     let silence = 65 * MS - 8_000;
-    let expected = Incident::Silence(Cause::Unanswered, silence);
+    let expected = silent_for(Cause::Unanswered, silence);
     assert_eq!(incident, Some(expected));
 }
 
@@ -230,21 +287,21 @@ fn data_without_ecn_is_reported_once_and_only_of_connections() {
         ecn: Some(Ecn::NotCapable),
         ..sent(0, 0, Order::New)
     };
-    assert_eq!(flow.data(&datagram), None);
+    assert_eq!(flow.data(&datagram, |_| None), None);
     assert_eq!((flow.not_ect, flow.data_ecn()), (1, Some(Ecn::NotCapable)));
     let mut flow = Exchange::default();
     let packet = |psn, ecn| Sent {
         ecn: Some(ecn),
         ..sent(u64::from(psn), psn, Order::New)
     };
-    assert_eq!(flow.data(&packet(1, Ecn::Ce)), None);
+    assert_eq!(flow.data(&packet(1, Ecn::Ce), |_| None), None);
     assert_eq!(flow.data_ecn(), Some(Ecn::Ce));
-    assert_eq!(flow.data(&packet(2, Ecn::Ect0)), None);
-    assert_eq!(flow.data(&packet(3, Ecn::Ce)), None);
+    assert_eq!(flow.data(&packet(2, Ecn::Ect0), |_| None), None);
+    assert_eq!(flow.data(&packet(3, Ecn::Ce), |_| None), None);
     assert_eq!(flow.data_ecn(), Some(Ecn::Ect0));
-    let not_ect = flow.data(&packet(4, Ecn::NotCapable));
+    let not_ect = flow.data(&packet(4, Ecn::NotCapable), |_| None);
     assert_eq!(not_ect, Some(Incident::NotEct));
-    assert_eq!(flow.data(&packet(5, Ecn::NotCapable)), None);
+    assert_eq!(flow.data(&packet(5, Ecn::NotCapable), |_| None), None);
     assert_eq!(flow.not_ect, 2);
 }
 
@@ -267,7 +324,7 @@ proptest! {
                 (Some(order), _) => {
                     data += 1;
                     let ecn = Some(Ecn::from_bits(kind >> 4));
-                    flow.data(&Sent { asks_for_ack: flag, ecn, ..sent(at, psn, *order) });
+                    flow.data(&Sent { asks_for_ack: flag, ecn, ..sent(at, psn, *order) }, |_| None);
                 }
                 (None, Some(kind)) => {
                     naks += 1;

@@ -14,7 +14,9 @@ pub const PART: u64 = 64;
 /// Volume of a flow's data. Times are nanoseconds since the epoch; `now` is the monitor's clock.
 #[derive(Clone, Debug)]
 pub struct Volume {
-    /// Data packets captured.
+    /// That of earlier connections of the same QPs.
+    earlier: Option<Box<Earlier>>,
+    /// Data packets captured, without copies at the same capture point.
     pub packets: u64,
     /// Octets of their IP packets.
     pub octets: u64,
@@ -30,6 +32,18 @@ pub struct Volume {
     samples: Vec<Sampled>,
     /// Data over time, in units of [`PART`] octets.
     pub series: Series<u32>,
+}
+
+/// Data of a flow's earlier connections.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Earlier {
+    /// Time of the first packet.
+    pub first: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Octets of their IP packets.
+    pub octets: u64,
+    ce: u64,
 }
 
 /// Maximum number of sampling points kept apart for a flow: usually as many as its path has.
@@ -87,6 +101,7 @@ const fn is_not_ahead(psn: u32, before: u32) -> bool {
 impl Default for Volume {
     fn default() -> Self {
         Self {
+            earlier: None,
             packets: 0,
             octets: 0,
             ce: 0,
@@ -104,8 +119,11 @@ impl Volume {
     /// Processes a data packet.
     #[inline]
     pub fn data(&mut self, data: &Data) -> Effect {
-        self.ce += u64::from(data.new_mark);
+        if let Some(began) = data.reconnects {
+            self.reconnect(began);
+        }
         let Some(order) = data.order else {
+            self.ce += u64::from(data.new_mark);
             return Effect::default();
         };
         let last = match data.sequence {
@@ -120,6 +138,15 @@ impl Volume {
         let repeats = order.repeats();
         let follows_new = repeats && !self.repeated;
         self.repeated = repeats;
+        let effect = Effect {
+            back,
+            repeats,
+            follows_new,
+        };
+        if data.is_copy {
+            return effect;
+        }
+        self.ce += u64::from(data.new_mark);
         self.packets += 1;
         self.octets = self.octets.saturating_add(data.octets);
         self.octets_by_time.add_at(data.sighting.at, data.octets);
@@ -127,11 +154,30 @@ impl Volume {
         self.rest = (octets % PART) as u32;
         let parts = u32::try_from(octets / PART).unwrap_or(u32::MAX);
         self.series.add(data.sighting.at, parts);
-        Effect {
-            back,
-            repeats,
-            follows_new,
-        }
+        effect
+    }
+
+    /// Begins anew with another connection.
+    #[cold]
+    fn reconnect(&mut self, first: u64) {
+        let mut earlier = self.earlier.take().unwrap_or_else(|| {
+            Box::new(Earlier {
+                first,
+                ..Earlier::default()
+            })
+        });
+        earlier.packets += self.packets;
+        earlier.octets = earlier.octets.saturating_add(self.octets);
+        earlier.ce += self.ce;
+        *self = Self {
+            earlier: Some(earlier),
+            ..Self::default()
+        };
+    }
+
+    /// Returns the data of earlier connections of the flow.
+    pub fn earlier(&self) -> Option<&Earlier> {
+        self.earlier.as_deref()
     }
 
     /// Processes a sample of its data, one in `one_in`, taken at a capture point. Samples do not
@@ -187,6 +233,13 @@ impl Volume {
     pub fn data_rate(&self, now: u64, since: u64) -> Option<f64> {
         let least = Least::in_part(ENOUGH * self.packet());
         Some(self.octets_by_time.rate_1s(now, since, least)? * 8.0)
+    }
+
+    /// Returns the fraction of packets of all its connections marked CE, 0 to 1.
+    pub fn ce_share_of_all(&self) -> Option<f64> {
+        let (packets, ce) = self.earlier().map_or((0, 0), |all| (all.packets, all.ce));
+        let packets = self.packets + packets;
+        (packets > 0).then(|| (self.ce + ce) as f64 / packets as f64)
     }
 
     /// Returns the fraction of packets marked CE, 0 to 1.

@@ -41,6 +41,8 @@ fn data(at: u64, ce: bool) -> Data {
         new_mark: ce,
         rule: None,
         is_resent: false,
+        is_copy: false,
+        reconnects: None,
         incident: None,
     }
 }

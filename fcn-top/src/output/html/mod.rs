@@ -13,8 +13,8 @@ use super::part::Part;
 use super::report::Header;
 use crate::new_file;
 use crate::record::{
-    Cell, Column, CounterRecord, EventRecord, HopRecord, InterfaceRecord, PointRecord, QpRecord,
-    QpSide, Record,
+    Cell, Column, CounterRecord, EventRecord, FlowRecord, HopRecord, InterfaceRecord, PauseRecord,
+    PointRecord, QpRecord, QpSide, ReceiverRecord, Record,
 };
 use crate::tables::{Course, FlowCourse, FlowStep, Tables};
 use crate::text::{self, Formatter};
@@ -212,8 +212,11 @@ pub fn shorten(tables: &mut Tables) -> Vec<String> {
         }
     }
     let mut left_out = Vec::new();
-    // The page has no table of them.
-    tables.flows.clear();
+    (tables.flows).sort_by_key(|flow| std::cmp::Reverse((flow.stalled, flow.data_octets)));
+    let what = "Flows of data, those that stalled longest first";
+    cut(&mut tables.flows, what, &mut left_out);
+    cut(&mut tables.receivers, "Receivers", &mut left_out);
+    cut(&mut tables.pauses, "Pauses", &mut left_out);
     if tables.points.len() > LINES {
         tables
             .points
@@ -265,7 +268,10 @@ pub fn document<'t>(
     Document {
         columns: [
             (QpRecord::TABLE, QpRecord::COLUMNS),
+            (FlowRecord::TABLE, FlowRecord::COLUMNS),
             (PointRecord::TABLE, PointRecord::COLUMNS),
+            (ReceiverRecord::TABLE, ReceiverRecord::COLUMNS),
+            (PauseRecord::TABLE, PauseRecord::COLUMNS),
             (HopRecord::TABLE, HopRecord::COLUMNS),
             (EventRecord::TABLE, EventRecord::COLUMNS),
             (InterfaceRecord::TABLE, InterfaceRecord::COLUMNS),
@@ -340,7 +346,10 @@ fn names<'r>(
     let Story { tables, course, .. } = *story;
     let flows = course.flows.iter();
     let flows = flows.flat_map(|flow| [flow.key.sender, flow.key.receiver]);
-    let all = tables.addresses(rows).chain(flows);
+    let listed = (tables.flows.iter()).flat_map(|flow| [flow.sender, flow.receiver]);
+    let receivers = tables.receivers.iter().map(|receiver| receiver.receiver);
+    let all = tables.addresses(rows).chain(flows).chain(listed);
+    let all = all.chain(receivers);
     all.map(|address| (formatter.exact_address(address), formatter.address(address)))
         .filter(|(address, name)| address != name)
         .map(|(address, name)| (address, formatter.text(&name).into_owned()))

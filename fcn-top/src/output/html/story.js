@@ -234,6 +234,24 @@
     section("Notifiers", plain("notifiers", "By the source address of their notifications", points.sort((a, b) => b.total - a.total),
       ["notifier", "notifier_role", "trusted", "flows", "total", ...(snapshot.notifiers.some((point) => point.samples > 0) ? ["samples"] : []), "cnp", "fast_cnp_1", "fast_cnp_2", "proxy_cn", "wan_fcn", "rate_peak", "level_max", "queue_max", "malformed", "findings"]));
   }
+  if (snapshot.flows.length > 0) {
+    const flows = snapshot.flows.map((flow) => ({
+      ...flow,
+      unknown: flow.data_sampled > 1 ? Object.fromEntries(["data_packets", "data_octets"].map((id) => [id, `~${show.count(flow[id])}`])) : {},
+    }));
+    const some = ["rnr_naks", "nak_sequence", "nak_invalid_request", "nak_remote_access", "nak_remote_operation", "resent", "late", "stalls_all", "path_pauses"];
+    section("Flows of data", plain("flows", "By sender, receiver and the receiver’s QP; those that stalled longest first", flows,
+      ["sender", "receiver", "receiver_qp", "data_packets", "data_octets", "ce_share", "ecn", "data_dscp", "ack_dscp", "acks",
+        ...some.filter((id) => flows.some((flow) => flow[id] > 0)), "stall_max", "stall_after", "tries", "rtt_min", "verdict"]));
+  }
+  if (snapshot.receivers.length > 0) {
+    section("Receivers", plain("receivers", "Marks, and the CNPs that answer them", snapshot.receivers,
+      ["receiver", "marked", "expected", "cnps", "answered", "silent", "delay_p50", "delay_p99", "paced_by", "gap_qp", "gap_addresses", "gap_port", "with_naks"]));
+  }
+  if (snapshot.pauses.length > 0) {
+    section("Pauses", plain("pauses", "By sender and class; without a class, all traffic", snapshot.pauses,
+      ["interface", "mac", "class", "frames", "paused", "share", "episodes", "resumed", "timed_out", "longest", "storm"]));
+  }
   if (snapshot.hops.length > 0) {
     section("Paths", plain("hops", "Hops from IOAM traces; queues in the unit of the namespace", snapshot.hops,
       ["path", "traces", "hop", "node", "namespace", "ingress", "egress", "queue_mean", "queue_max", "delay_max", "between"]));
