@@ -23,6 +23,12 @@ impl IoamTrace {
         .with(5)
         .with(6);
 
+    /// Returns the length of the trace in octets, with the data of all its nodes.
+    #[must_use]
+    pub const fn full_len(self) -> usize {
+        Self::option_len(self.nodes as usize) - OPTION_PREFIX_LEN
+    }
+
     /// Opt Data Len of an IPv6 IOAM option whose trace holds `nodes` nodes' data; the maximum is
     /// 255.
     #[must_use]

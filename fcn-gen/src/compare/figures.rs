@@ -92,6 +92,10 @@ pub const GOODPUT_DRIFT: Figure = Change.figure("goodput_drift", "goodput drift"
 pub const RATE_DRIFT: Figure = Change.figure("rate_drift", "rate drift", |m| {
     Some(m.drift(|half| half.rate))
 });
+/// Packets lost.
+pub const LOST: Figure = Count.figure("lost", "packets lost", |m| count(m.lost));
+/// Share of the time in which the busiest port of a switch sends.
+pub const UTILISATION: Figure = Share.figure("utilisation", "utilisation", |m| Some(m.utilisation));
 /// Notifications about an episode of which another switch had notified already.
 pub const REPEATED: Figure = Count.figure("told_twice", "of these repeated", |m| count(m.repeated));
 
@@ -217,7 +221,7 @@ pub fn all() -> Vec<Figure> {
         MEAN_QUEUE,
         QUEUE_DRIFT,
         COMPLETION,
-        Share.figure("utilisation", "utilisation", |m| Some(m.utilisation)),
+        UTILISATION,
         GOODPUT,
         GOODPUT_DRIFT,
         RATE_DRIFT,
@@ -227,7 +231,7 @@ pub fn all() -> Vec<Figure> {
         REPEATED,
         Count.figure("ce_marks", "CE marks", |m| count(m.marked)),
         Count.figure("pfc_frames", "PFC frames", |m| count(m.pauses)),
-        Count.figure("lost", "packets lost", |m| count(m.lost)),
+        LOST,
         Count.figure("sent_again", "retransmissions", |m| count(m.again)),
     ];
     before.into_iter().chain(kinds).chain(behind).collect()

@@ -154,6 +154,8 @@ impl<'a> Drawing<'a> {
             (host.reaction.detour.is_some(), "detours"),
             (answers_fast, "answers CE by Fast CNP"),
             (matches!(control, Control::Telemetry(_)), "telemetry"),
+            (matches!(control, Control::Swift(_)), "Swift"),
+            (matches!(control, Control::Timely(_)), "TIMELY"),
             (matches!(control, Control::Fixed), "fixed rate"),
             (injections.any(|injection| injection.node == id), "injects"),
             (self.domains, &domain),

@@ -10,7 +10,7 @@ use super::packet::{CE, NONE, Octets, Packet, PacketKind, Trace};
 use super::switch::{data_ecn, data_packet, raw};
 use super::{State, World};
 use crate::ioam::IoamTrace;
-use crate::scenario::model::{Host, Injected};
+use crate::scenario::model::{Host, Injected, NodeKind};
 use crate::truth::{MadeBy, Note};
 use crate::units::Ps;
 use fcn_node::reaction_point::{Ack, FlowId, Ignored, Reaction};
@@ -241,6 +241,9 @@ impl<L: Links> World<'_, L> {
     /// Processes a packet that arrives at a host.
     pub(super) fn host_receives(&mut self, node: u32, packet: Packet) {
         if packet.to == node && packet.tunnel == NONE {
+            if self.reacts_later(node, &packet) {
+                return;
+            }
             match packet.kind {
                 PacketKind::Data => self.receive_data(node, &packet),
                 PacketKind::Ack | PacketKind::Nak => self.receive_answer(&packet),
@@ -248,6 +251,35 @@ impl<L: Links> World<'_, L> {
             }
         }
         self.discard(&packet);
+    }
+
+    /// Returns true if a packet is a notification that the host's NIC takes time to apply; it is
+    /// kept until then. On real links, the actual processing time is the delay.
+    fn reacts_later(&mut self, node: u32, packet: &Packet) -> bool {
+        let NodeKind::Host(host) = &self.simulation.nodes[node as usize].kind else {
+            return false;
+        };
+        if host.reaction_delay == Ps(0) || packet.kind != PacketKind::Frame || L::REAL {
+            return false;
+        }
+        let octets = self.octets.at(packet.extra);
+        let is_notification = octets.is_some_and(|octets| octets.note.is_some());
+        if is_notification {
+            let place = self.received.put(Some((node, *packet)));
+            let at = self.now + host.reaction_delay;
+            self.events.plan(at, Event::React(place));
+        }
+        is_notification
+    }
+
+    /// Applies a notification that a host has received.
+    pub(super) fn react(&mut self, place: u32) {
+        let received = self.received.at_mut(place).and_then(Option::take);
+        self.received.release(place);
+        if let Some((node, packet)) = received {
+            self.receive_frame(node, &packet);
+            self.discard(&packet);
+        }
     }
 
     fn receive_data(&mut self, node: u32, packet: &Packet) {
@@ -309,6 +341,7 @@ impl<L: Links> World<'_, L> {
         };
         connection.deadline = self.now + values.retransmit_timeout;
         if connection.is_done() {
+            connection.counts.done_at = Some(self.now);
             self.recorder.last_finished = self.now;
             self.finish(packet.flow);
         } else {
@@ -327,7 +360,17 @@ impl<L: Links> World<'_, L> {
                 octets: acked.octets,
             };
             let now = self.now.into();
-            self.host(values.from as u32).reaction.on_ack(now, id, &ack);
+            let reaction = &mut self.host(values.from as u32).reaction;
+            if reaction.goes_by_delay() {
+                let before = (reaction.rate(now, id), reaction.window(id));
+                reaction.on_ack(now, id, &ack);
+                let after = (reaction.rate(now, id), reaction.window(id));
+                if after.0 < before.0 || after.1 < before.1 {
+                    self.recorder.slowed(self.now);
+                }
+            } else {
+                reaction.on_ack(now, id, &ack);
+            }
             self.apply_window(flow);
         }
     }

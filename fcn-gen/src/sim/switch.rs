@@ -9,7 +9,7 @@ use super::links::Links;
 use super::live::Counters;
 use super::packet::{CE, ECT0, HOPS, MAC_CONTROL, NONE, Octets, Packet, PacketKind};
 use super::{State, World};
-use crate::scenario::model::{self, Flow, NodeKind, Thresholds};
+use crate::scenario::model::{self, Flow, MarkingPoint, NodeKind, Thresholds};
 use crate::truth::{MadeBy, SwitchTruth};
 use crate::units::Ps;
 use fcn_node::border::Side;
@@ -237,7 +237,13 @@ impl<L: Links> World<'_, L> {
     pub(super) fn egress(&mut self, node: u32, out: u32, mut packet: Packet) {
         let now = self.now;
         let depth = self.ports[out as usize].depth(packet.class);
-        let Thresholds { marking, queue, .. } = self.ports[out as usize].thresholds;
+        let Thresholds {
+            marking,
+            marks_at,
+            queue,
+            ..
+        } = self.ports[out as usize].thresholds;
+        let marks_now = marks_at == MarkingPoint::Arrival || L::REAL;
         let pfc = match packet.came_by {
             NONE => None,
             port => self.ports[port as usize].thresholds.pfc,
@@ -252,12 +258,13 @@ impl<L: Links> World<'_, L> {
         let is_data = self.is_data(&packet);
         if is_data {
             let after = depth + u64::from(packet.len);
-            self.recorder.queued(node, now, after, after > marking.kmin);
+            let thresholds = &self.ports[out as usize].thresholds;
+            self.recorder.queued(node, now, after, thresholds);
             let ioam_node = self.nodes[node as usize].switch().ioam_node;
             if let (Some(id), true) = (ioam_node, packet.extra != NONE) {
                 self.write_trace(out, &mut packet, id);
             }
-            if depth > marking.kmin {
+            if depth > marking.kmin && marks_now {
                 self.congested(node, &mut packet, depth, &marking);
             }
             if after > marking.kmax && !self.ports[out as usize].above_kmax {
@@ -265,7 +272,7 @@ impl<L: Links> World<'_, L> {
                 self.recorder.crossed_kmax(now, true);
             }
         }
-        if packet.kind == PacketKind::Frame && !is_data && depth > marking.kmin {
+        if packet.kind == PacketKind::Frame && !is_data && depth > marking.kmin && marks_now {
             self.tcp_congested(node, &packet, depth, &marking);
         }
         if packet.came_by != NONE && packet.class < super::packet::CONTROL {
@@ -297,8 +304,9 @@ impl<L: Links> World<'_, L> {
         }
     }
 
-    /// Updates the state when a packet leaves an egress queue.
-    pub(super) fn leaves(&mut self, out: u32, packet: &Packet) {
+    /// Updates the state when a packet leaves an egress queue, and marks it if it is to be marked
+    /// then.
+    pub(super) fn leaves(&mut self, out: u32, packet: &mut Packet) {
         let now = self.now;
         let node = self.ports[out as usize].node;
         if matches!(self.nodes[node as usize], State::Host(_)) {
@@ -306,12 +314,23 @@ impl<L: Links> World<'_, L> {
         }
         let is_data = self.is_data(packet);
         let port = &mut self.ports[out as usize];
-        let kmax = port.thresholds.marking.kmax;
+        let Thresholds {
+            marking, marks_at, ..
+        } = port.thresholds;
         port.load.sent(now, packet.len);
+        let depth = port.depth(packet.class);
+        if depth > marking.kmin && marks_at == MarkingPoint::Departure && !L::REAL {
+            if is_data {
+                self.congested(node, packet, depth, &marking);
+            } else if packet.kind == PacketKind::Frame {
+                self.tcp_congested(node, packet, depth, &marking);
+            }
+        }
+        let port = &mut self.ports[out as usize];
         if packet.class < super::packet::CONTROL {
             port.queue_changes(now, -i64::from(packet.len));
         }
-        if port.above_kmax && is_data && port.depth(packet.class) <= kmax {
+        if port.above_kmax && is_data && depth <= marking.kmax {
             port.above_kmax = false;
             self.recorder.crossed_kmax(now, false);
         }

@@ -49,6 +49,7 @@ fn host(name: &str, number: u16) -> Node {
             notification: Some(notification_point::Config::default()),
             answers_unknown_options: true,
             notification_delay: Ps::from_nanos(1_000),
+            reaction_delay: Ps(0),
         })),
     }
 }

@@ -23,6 +23,8 @@ pub enum Answer {
     Detour(u32),
     /// Nothing: the flow has just left the path that the notification may be about.
     Wait,
+    /// Nothing: the algorithm does not use notifications.
+    Ignore,
 }
 
 /// An acknowledgement of packets that were not acknowledged before.
