@@ -95,15 +95,16 @@ fn elsewhere(rows: &[Row]) -> Option<String> {
         Some(Row::new(row.mechanism, Ok(runs.clone())))
     });
     let rows: Vec<Row> = rows.collect();
-    let parts = [goodput(&rows), mean_queue(&rows)].into_iter().flatten();
-    let parts: Vec<String> = parts.collect();
-    (!parts.is_empty()).then(|| {
-        format!(
-            "if switches mark and notify on a packet's {} instead: {}",
-            at.id(),
-            parts.join("; ")
-        )
-    })
+    let parts = [
+        Some(reaction(&rows, true)),
+        goodput(&rows),
+        mean_queue(&rows),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let (at, parts) = (at.id(), parts.join("; "));
+    Some(format!(
+        "if switches mark and notify on a packet's {at} instead: {parts}"
+    ))
 }
 
 fn joined<const N: usize>(parts: [Option<String>; N]) -> String {

@@ -1,7 +1,7 @@
 //! A comparison as text: for each group a table with a column per mechanism, then remarks on
 //! mechanisms that do not apply, then the conclusion.
 
-use super::figures::{self, Figure, GOODPUT, MEAN_QUEUE, Unit, show};
+use super::figures::{self, Figure, GOODPUT, MEAN_QUEUE, REACTION_TIME, Unit, show};
 use super::sentence::{listed, sentence};
 use super::{Comparison, Group, Row, TOLERANCE, thresholds};
 use crate::scenario::model::Mechanism;
@@ -155,7 +155,7 @@ pub(super) fn rows(group: &Group) -> Vec<(String, Vec<String>)> {
 /// Returns the row of a figure for packets marked at the other point, if it differs there under a
 /// mechanism.
 fn elsewhere(figure: &Figure, group: &Group) -> Option<(String, Vec<String>)> {
-    if ![GOODPUT.id, MEAN_QUEUE.id].contains(&figure.id) {
+    if ![REACTION_TIME.id, GOODPUT.id, MEAN_QUEUE.id].contains(&figure.id) {
         return None;
     }
     let played = group.rows.iter().filter(|row| row.runs().is_some());
@@ -305,6 +305,30 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("of these repeated"), "{text}");
+    }
+
+    #[test]
+    fn runs_that_deliver_nothing_are_not_settled() {
+        let mut comparison = comparison();
+        for run in comparison.groups[0].rows[0].played.as_mut().unwrap() {
+            (run.goodput, run.lost) = (0.0, 3_000_000);
+            run.halves = Some(halves(0.0, 0.0));
+            run.beyond_queue = Some((1_600_000, 1_000_000));
+        }
+        for run in comparison.groups[0].rows[1].played.as_mut().unwrap() {
+            run.satisfied = vec!["victim".into()];
+        }
+        assert_eq!(comparison.groups[0].rows[0].unsettled(), ["goodput"]);
+        let text = text(&comparison);
+        for remark in [
+            "\nNot settled: pfc: no flow delivered anything in the measured time, and 3,000,000 \
+             packets were lost; a longer run",
+            "\nPeak queue above the queue's own limit: 1.6 MB in a queue of 1 MB under pfc; PFC",
+            "\nFairness counts flows that get all that they ask for, whatever the others get: victim \
+             under cnp\n",
+        ] {
+            assert!(text.contains(remark), "{text}");
+        }
     }
 
     #[test]

@@ -37,7 +37,15 @@ const ENTRIES: [&str; 6] = ["host", "switch", "link", "flow", "fault", "inject"]
 const DEFAULTS: [(&str, &[&str]); 4] = [
     (
         "host",
-        &["dcqcn", "telemetry", "swift", "timely", "rate", "delay"],
+        &[
+            "dcqcn",
+            "telemetry",
+            "hpcc",
+            "swift",
+            "timely",
+            "rate",
+            "delay",
+        ],
     ),
     ("switch", &["marking", "limits", "pause"]),
     ("link", &["rate", "delay"]),

@@ -154,6 +154,7 @@ impl<'a> Drawing<'a> {
             (host.reaction.detour.is_some(), "detours"),
             (answers_fast, "answers CE by Fast CNP"),
             (matches!(control, Control::Telemetry(_)), "telemetry"),
+            (matches!(control, Control::Hpcc(_)), "HPCC"),
             (matches!(control, Control::Swift(_)), "Swift"),
             (matches!(control, Control::Timely(_)), "TIMELY"),
             (matches!(control, Control::Fixed), "fixed rate"),

@@ -41,6 +41,10 @@ pub(super) struct Roles<'t, 'a> {
     ingress: Option<NodeId>,
     /// True if a receiver sends Fast CNPs.
     fast_receivers: bool,
+    /// True if a host controls its rate by HPCC, for which switches write counts.
+    hpcc: bool,
+    /// By sender: the longest round trip of its flows, without queues.
+    rounds: HashMap<NodeId, Ps>,
     proxies: Vec<ServedPrefixes>,
     reading: Reading,
     /// Number of prefixes in lists so far.
@@ -102,6 +106,8 @@ impl<'t, 'a> Roles<'t, 'a> {
             edges,
             wan,
             fast_receivers: file.host.iter().any(answers_fast),
+            rounds: rounds(topology, pairs),
+            hpcc: (file.host.iter()).any(|host| host.control == Some(ControlKind::Hpcc)),
             proxies: Vec::new(),
             reading: file.pnc_at,
             listed: Cell::new(0),
@@ -348,6 +354,10 @@ impl<'t, 'a> Roles<'t, 'a> {
         let by_ioam = self.mechanism == Mechanism::FastCnpIoam;
         let control = match host.control {
             Some(ControlKind::Fixed) => Control::Fixed,
+            Some(ControlKind::Hpcc) => {
+                let round = self.rounds.get(&id).copied().unwrap_or_default();
+                Control::Hpcc(host.hpcc.params(round))
+            }
             Some(ControlKind::Swift) => Control::Swift(host.swift),
             Some(ControlKind::Timely) => Control::Timely(host.timely),
             Some(ControlKind::Telemetry) => Control::Telemetry(host.telemetry),
@@ -503,11 +513,19 @@ impl<'t, 'a> Roles<'t, 'a> {
         Ok(Some(number))
     }
 
+    /// Returns true if a host controls its rate by HPCC.
+    pub fn uses_hpcc(&self, id: NodeId) -> bool {
+        match self.topology.nodes[id].entry {
+            Entry::Host(host) => host.control == Some(ControlKind::Hpcc),
+            Entry::Switch(_) => false,
+        }
+    }
+
     /// Returns true if a node writes into IOAM traces.
     pub fn writes_ioam(&self, id: NodeId) -> bool {
-        let by_mechanism = self.mechanism == Mechanism::FastCnpIoam;
+        let by_default = self.mechanism == Mechanism::FastCnpIoam || self.hpcc;
         match self.topology.nodes[id].entry {
-            Entry::Switch(switch) => switch.ioam.unwrap_or(by_mechanism),
+            Entry::Switch(switch) => switch.ioam.unwrap_or(by_default),
             Entry::Host(_) => false,
         }
     }
@@ -586,6 +604,16 @@ fn switches<'t, 'a>(
 /// Returns true if a host answers CE with Fast CNPs.
 fn answers_fast(host: &HostKeys) -> bool {
     host.cnp_form == Some(CnpForm::FastCnp)
+}
+
+/// Returns, for each sender, the longest round trip of its flows without queues.
+fn rounds(topology: &Topology<'_>, pairs: &[Pair<'_>]) -> HashMap<NodeId, Ps> {
+    let mut rounds = HashMap::new();
+    for pair in pairs {
+        let longest: &mut Ps = rounds.entry(pair.from).or_default();
+        *longest = pair.round(topology).max(*longest);
+    }
+    rounds
 }
 
 /// Numbers the domains in the order in which nodes name them; nodes without a domain are in the

@@ -10,7 +10,7 @@ use core::num::NonZeroU64;
 use core::time::Duration;
 use fcn_node::limiter::Limits;
 use fcn_node::proxy_directory::Reading;
-use fcn_node::reaction_point::{dcqcn, swift, telemetry, timely};
+use fcn_node::reaction_point::{dcqcn, hpcc, swift, telemetry, timely};
 use fcn_wire::Profile;
 use fcn_wire::bth::MAX_24;
 use serde::{Deserialize, Deserializer};
@@ -233,7 +233,7 @@ words! {
     /// Source address and hop limit of a switch's plain CNPs.
     CnpAs { Receiver, Own }
     /// Rate control of a host.
-    ControlKind { Dcqcn, Telemetry, Swift, Timely, Fixed }
+    ControlKind { Dcqcn, Telemetry, Hpcc, Swift, Timely, Fixed }
     /// NIC whose documented parameters are the defaults of a host.
     Nic { Sigcomm15, HpccNs3, Connectx }
     /// Encapsulation of a provider edge.
@@ -289,6 +289,8 @@ pub(super) struct HostKeys {
     pub dcqcn: DcqcnKeys,
     #[serde(default, deserialize_with = "TelemetryKeys::deserialize")]
     pub telemetry: telemetry::Params,
+    #[serde(default)]
+    pub hpcc: HpccKeys,
     #[serde(default, deserialize_with = "SwiftKeys::deserialize")]
     pub swift: swift::Params,
     #[serde(default, deserialize_with = "TimelyKeys::deserialize")]
@@ -360,6 +362,36 @@ struct TelemetryKeys {
     fallback: f64,
     #[serde(rename = "R_min", deserialize_with = "bits_per_second")]
     r_min: f64,
+}
+
+/// The keys of `[host.hpcc]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HpccKeys {
+    eta: Option<Utilisation>,
+    #[serde(rename = "T")]
+    t: Option<Span>,
+    #[serde(rename = "W_AI")]
+    w_ai: Option<Size>,
+    #[serde(rename = "maxStage")]
+    max_stage: Option<u32>,
+    #[serde(rename = "R_min")]
+    r_min: Option<Rate>,
+}
+
+impl HpccKeys {
+    /// Returns the parameters of a host whose longest round trip takes `round`.
+    pub fn params(&self, round: Ps) -> hpcc::Params {
+        let usual = hpcc::Params::default();
+        let r_min = self.r_min.map(|rate| rate.bits_per_second() as f64);
+        hpcc::Params {
+            eta: self.eta.map_or(usual.eta, |eta| eta.0),
+            t: self.t.map_or(round.into(), Span::duration),
+            w_ai: self.w_ai.map_or(usual.w_ai, |octets| octets.0 as f64),
+            max_stage: self.max_stage.unwrap_or(usual.max_stage),
+            r_min: r_min.unwrap_or(usual.r_min),
+        }
+    }
 }
 
 #[derive(Deserialize)]

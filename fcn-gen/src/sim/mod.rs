@@ -523,8 +523,9 @@ impl<'s, L: Links> World<'s, L> {
     fn discard(&mut self, packet: &Packet) {
         match packet.kind {
             PacketKind::Frame => self.octets.release(packet.extra),
-            PacketKind::Data => self.traces.release(packet.extra),
-            PacketKind::Ack | PacketKind::Nak => {}
+            PacketKind::Data | PacketKind::Ack | PacketKind::Nak => {
+                self.traces.release(packet.extra);
+            }
         }
     }
 

@@ -14,6 +14,7 @@ use crate::truth::{MadeBy, SwitchTruth};
 use crate::units::Ps;
 use fcn_node::border::Side;
 use fcn_node::congestion_point::Marking;
+use fcn_node::reaction_point::hpcc::HopCount;
 use fcn_node::reaction_point::telemetry::HopLoad;
 use fcn_node::{
     Border, CongestionPoint, DataPacket, Ecn, IngressPe, Outer, OutgoingNotification, Proxy,
@@ -261,7 +262,9 @@ impl<L: Links> World<'_, L> {
             let thresholds = &self.ports[out as usize].thresholds;
             self.recorder.queued(node, now, after, thresholds);
             let ioam_node = self.nodes[node as usize].switch().ioam_node;
-            if let (Some(id), true) = (ioam_node, packet.extra != NONE) {
+            if let (Some(id), true) = (ioam_node, packet.extra != NONE)
+                && !self.counts(&packet)
+            {
                 self.write_trace(out, &mut packet, id);
             }
             if depth > marking.kmin && marks_now {
@@ -317,8 +320,14 @@ impl<L: Links> World<'_, L> {
         let Thresholds {
             marking, marks_at, ..
         } = port.thresholds;
-        port.load.sent(now, packet.len);
         let depth = port.depth(packet.class);
+        let ioam_node = self.nodes[node as usize].switch().ioam_node;
+        if let (Some(id), true) = (ioam_node, is_data && packet.extra != NONE)
+            && self.counts(packet)
+        {
+            self.write_trace(out, packet, id);
+        }
+        self.ports[out as usize].load.sent(now, packet.len);
         if depth > marking.kmin && marks_at == MarkingPoint::Departure && !L::REAL {
             if is_data {
                 self.congested(node, packet, depth, &marking);
@@ -472,6 +481,13 @@ impl<L: Links> World<'_, L> {
         }
     }
 
+    /// Returns true if a packet's trace is for HPCC, whose counts are those of its departure.
+    fn counts(&self, packet: &Packet) -> bool {
+        let flow = self.simulation.flows.get(packet.flow as usize);
+        flow.and_then(|flow| flow.ioam)
+            .is_some_and(|ioam| ioam.counts)
+    }
+
     /// Writes the switch's data into a packet's IOAM trace.
     fn write_trace(&mut self, out: u32, packet: &mut Packet, id: u32) {
         let (now, epoch) = (self.now, self.simulation.epoch);
@@ -485,6 +501,14 @@ impl<L: Links> World<'_, L> {
             capacity_100mbps: in_100mbps(rate.bits_per_second() as f64),
             throughput_100mbps: in_100mbps(load),
         };
+        let count = HopCount {
+            capacity_100mbps: load.capacity_100mbps,
+            octets: port.load.total,
+        };
+        let namespace_data = match self.counts(packet) {
+            true => count.to_bits(),
+            false => u64::from(load.to_bits()),
+        };
         let nanoseconds = epoch + now.as_nanos();
         let values = NodeValues {
             hop_limit: packet.hops,
@@ -494,7 +518,7 @@ impl<L: Links> World<'_, L> {
             seconds: (nanoseconds / 1_000_000_000) as u32,
             fraction: (nanoseconds % 1_000_000_000) as u32,
             transit_delay: wait.as_nanos().min(0x7FFF_FFFF) as u32,
-            namespace_data: u64::from(load.to_bits()),
+            namespace_data,
             queue_depth: depth.min(u64::from(u32::MAX) - 1) as u32,
             ..NodeValues::default()
         };

@@ -45,6 +45,12 @@ pub trait Controller: Debug + Send {
     /// Processes an acknowledgement.
     fn on_ack(&mut self, _now: Time, _ack: &Ack) {}
 
+    /// Processes an acknowledgement that returns the data packet's trace; `in_flight` octets of
+    /// payload have been sent and are not acknowledged.
+    fn on_telemetry(&mut self, now: Time, ack: &Ack, _in_flight: u64, _trace: &Trace<'_>) {
+        self.on_ack(now, ack);
+    }
+
     /// Processes that `octets` octets were sent, headers included.
     fn on_sent(&mut self, _octets: u32) {}
 

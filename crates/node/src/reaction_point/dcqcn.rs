@@ -563,6 +563,48 @@ mod tests {
         assert_eq!(flow.target(), rate, "the timer has raised the rate");
     }
 
+    /// The figures were computed by a Python program that steps through every microsecond and was
+    /// written from NVIDIA's description of the parameters: a tick of alpha, then a waiting cut, the
+    /// timer, CNPs, and octets sent.
+    #[test]
+    fn connectx_follows_the_documented_parameters() {
+        let mut flow = Dcqcn::new(Params::connectx(), LINE);
+        let us = |micros: u64| Time::from_nanos(micros * 1_000);
+        let expected = [
+            (0, 50_000_000_000.0, 100_000_000_000.0, 1.0),
+            (4, 25_241_172_020.0, 100_000_000_000.0, 0.990353119),
+            (9, 13_044_517_240.0, 100_000_000_000.0, 0.966409545),
+            (100, 56_522_258_620.0, 100_000_000_000.0, 0.622179037),
+            (309, 78_261_129_310.0, 100_000_000_000.0, 0.223680896),
+            (400, 72_654_527_677.0, 78_261_129_310.0, 0.143279344),
+            (500, 75_457_828_493.0, 78_261_129_310.0, 0.090830196),
+            (700, 77_562_804_106.0, 78_266_129_310.0, 0.034125241),
+            (900, 77_562_804_106.0, 78_266_129_310.0, 0.012820979),
+        ];
+        let events = [0, 2, 3, 4, 9, 100, 309, 400, 500, 700, 900];
+        let mut expected = expected.into_iter().peekable();
+        for micros in events {
+            flow.on_timer(us(micros));
+            if [0, 2, 3, 9, 400].contains(&micros) {
+                flow.on_notification(us(micros), &Notice::default());
+            }
+            if [100, 500, 700].contains(&micros) {
+                for _ in 0..40 {
+                    flow.on_sent(1_000);
+                }
+            }
+            if let Some((_, rate, target, alpha)) = expected.next_if(|(at, ..)| *at == micros) {
+                assert_eq!((flow.rate().round(), flow.target().round()), (rate, target));
+                assert!(
+                    (flow.alpha() - alpha).abs() < 1e-9,
+                    "{micros}: {}",
+                    flow.alpha()
+                );
+            }
+        }
+        assert_eq!(expected.next(), None);
+    }
+
     #[test]
     fn without_byte_counter_the_timer_alone_leads_to_hyper_increase() {
         let mut flow = Dcqcn::new(Params::hpcc_ns3(25e9), 25e9);

@@ -3,13 +3,14 @@
 //!
 //! A plain CNP names the sender's own QP, a Fast CNP the receiver and its QP. The flow's
 //! [`Controller`] decides about its rate and window: `dcqcn.rs`, `telemetry.rs`, or one of the
-//! caller's; `detour.rs` tries another path first. `swift.rs` and `timely.rs` go by the round-trip
-//! time instead.
+//! caller's; `detour.rs` tries another path first. `hpcc.rs`, `swift.rs` and `timely.rs` go by
+//! acknowledgements instead.
 
 mod control;
 mod controller;
 pub mod dcqcn;
 pub mod detour;
+pub mod hpcc;
 pub mod swift;
 pub mod telemetry;
 pub mod timely;
@@ -22,6 +23,7 @@ use detour::Detour;
 use fcn_observe::access;
 use fcn_observe::time::Time;
 use fcn_wire::icrc::Verdict;
+use fcn_wire::ioam::Trace;
 use fcn_wire::message::FastCnpMessage;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{End, Findings, Frame, IcrcCheck, Message, Opcode, Qp, Severity};
@@ -72,7 +74,7 @@ impl Config {
         self.detour.is_some()
             || !matches!(
                 self.control,
-                Control::Fixed | Control::Swift(_) | Control::Timely(_)
+                Control::Fixed | Control::Hpcc(_) | Control::Swift(_) | Control::Timely(_)
             )
     }
 }
@@ -367,6 +369,21 @@ impl ReactionPoint {
         }
     }
 
+    /// Processes an acknowledgement that returns the data packet's trace, while `in_flight` octets
+    /// of payload are not acknowledged.
+    pub fn on_telemetry(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        (ack, in_flight): (&Ack, u64),
+        trace: &Trace<'_>,
+    ) {
+        if let Some(controller) = self.controller(flow) {
+            controller.on_timer(now);
+            controller.on_telemetry(now, ack, in_flight, trace);
+        }
+    }
+
     /// Returns the flow's rate in bit/s, after applying pending timers; 0 if the flow is not open.
     #[inline]
     pub fn rate(&mut self, now: Time, flow: FlowId) -> f64 {
@@ -397,8 +414,11 @@ impl ReactionPoint {
 
     /// True if rates follow from acknowledgements, not from notifications.
     #[must_use]
-    pub const fn goes_by_delay(&self) -> bool {
-        matches!(self.config.control, Control::Swift(_) | Control::Timely(_))
+    pub const fn goes_by_acks(&self) -> bool {
+        matches!(
+            self.config.control,
+            Control::Hpcc(_) | Control::Swift(_) | Control::Timely(_)
+        )
     }
 
     /// Returns the counters so far.

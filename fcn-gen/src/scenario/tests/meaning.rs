@@ -215,7 +215,8 @@ fn traces_have_room_for_the_path_by_default() {
         Some(IoamTrace {
             incremental: false,
             nodes: 1,
-            namespace: 0
+            namespace: 0,
+            counts: false,
         })
     );
     assert_eq!(simulation(&source(&text), &["ip=4"]).flows[0].ioam, None);
@@ -226,7 +227,8 @@ fn traces_have_room_for_the_path_by_default() {
         Some(IoamTrace {
             incremental: true,
             nodes: 12,
-            namespace: 0
+            namespace: 0,
+            counts: false,
         })
     );
 }
