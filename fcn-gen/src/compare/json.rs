@@ -43,6 +43,7 @@ fn row(row: &Row, figures: &[Figure]) -> Value {
     };
     let runs = row.runs();
     let flows = runs.and_then(|runs| Some(figures::of_each_flow(runs.first()?)));
+    let [goodput, completion] = flows.unwrap_or_default();
     json!({
         "mechanism": row.mechanism.id(),
         "not_applicable": row.played.as_ref().err(),
@@ -55,7 +56,8 @@ fn row(row: &Row, figures: &[Figure]) -> Value {
             "figures": spreads(figures, runs),
         })),
         "figures": runs.map(|runs| spreads(figures, runs)),
-        "goodput_bps_by_flow": runs.map(|runs| spreads(&flows.unwrap_or_default(), runs)),
+        "goodput_bps_by_flow": runs.map(|runs| spreads(&goodput, runs)),
+        "completion_ns_by_flow": runs.map(|runs| spreads(&completion, runs)),
     })
 }
 

@@ -163,10 +163,13 @@ pub struct Best {
     pub key: String,
     /// The value.
     pub value: String,
-    /// All values tried, with median goodput in bit/s and median mean queue in octets, or the
-    /// reason why it cannot be played.
-    pub tried: Vec<(String, core::result::Result<(f64, f64), String>)>,
+    /// All values tried.
+    pub tried: Vec<Tried>,
 }
+
+/// A value tried, with median goodput in bit/s and median mean queue in octets, or the reason why it
+/// cannot be played.
+pub type Tried = (String, core::result::Result<(f64, f64), String>);
 
 /// Name shared by goodput drift and its uncertainty due to timeouts.
 const GOODPUT: &str = "goodput";
@@ -319,6 +322,7 @@ pub mod fixtures {
             ],
             repeated: 0,
             fairness: 0.97,
+            completion_by_flow: vec![None; 3],
             satisfied: Vec::new(),
             beyond_queue: None,
             notifications: BTreeMap::from([(Kind::Cnp, 1_204)]),

@@ -117,7 +117,7 @@ pub fn compare(
     let before = simulations.len();
     let all = before + elsewhere * question.seeds as usize;
     let results = play_all(&base.name, &simulations, stop, &|done, _| {
-        progress(done, all)
+        progress(done, all);
     })?;
     let mut results = results.into_iter();
     let mut groups: Vec<_> = loaded

@@ -186,11 +186,10 @@ fn elsewhere(figure: &Figure, group: &Group) -> Option<(String, Vec<String>)> {
 /// Returns every figure, those of individual flows after that of all flows.
 fn figures(group: &Group) -> Vec<Figure> {
     let mut figures = figures::all();
-    if let Some(run) = group.played().find_map(|(_, runs)| runs.first()) {
-        let at = figures.iter().position(|figure| figure.id == "fairness");
-        let at = at.unwrap_or(figures.len());
-        figures.splice(at..at, figures::of_like_flows(run));
-    }
+    let runs: Vec<&Metrics> = group.played().flat_map(|(_, runs)| runs).collect();
+    let at = figures.iter().position(|figure| figure.id == "fairness");
+    let at = at.unwrap_or(figures.len());
+    figures.splice(at..at, figures::of_like_flows(&runs));
     figures
 }
 

@@ -113,7 +113,8 @@ pub(super) fn remarks(group: &Group) -> Vec<String> {
     let differ = common(group).is_none();
     let remark = |row: &Row| {
         let best = row.best.as_ref();
-        if best.is_none() && !(differ && !row.thresholds.is_empty()) {
+        let is_listed = differ && !row.thresholds.is_empty();
+        if best.is_none() && !is_listed {
             return None;
         }
         let chosen = best.map(|best| {

@@ -50,6 +50,9 @@ pub struct Metrics {
     /// Goodput of each flow, by name, in the scenario's order: after the warm-up, or from its start
     /// to its completion for a flow that is complete.
     pub by_flow: Vec<(String, f64)>,
+    /// Time from the start of each flow to its completion, in the scenario's order; `None` if it
+    /// was not complete.
+    pub completion_by_flow: Vec<Option<Ps>>,
     /// Names of the flows that get all that they ask for: as much as their rate limit and the links
     /// of their hosts allow. Congestion control does not determine their share.
     pub satisfied: Vec<String>,

@@ -263,6 +263,7 @@ impl<'s> Recorder<'s> {
                 messages_done: connection.acknowledged / connection.packets_a_message,
                 slowed_by: slowed_by.map(|(kind, n)| (kind.to_owned(), n)).collect(),
                 first_slowed_ns: counts.first_slowed.map(Ps::as_nanos),
+                completed_ns: counts.done_at.map(Ps::as_nanos),
                 detours: counts.detours,
                 seen,
                 rate: counts.rate,
@@ -395,6 +396,12 @@ impl<'s> Recorder<'s> {
         if squares > 0.0 {
             metrics.fairness = sum * sum / (by_flow.len() as f64 * squares);
         }
+        let flows = connections.iter().zip(&simulation.flows);
+        let completions = flows.map(|(connection, flow)| {
+            let done = connection.counts.done_at?;
+            Some(done.since(flow.start))
+        });
+        metrics.completion_by_flow = completions.collect();
         let satisfied = by_flow.iter().filter(|(_, _, satisfied)| *satisfied);
         metrics.satisfied = satisfied.map(|(flow, ..)| flow.name.clone()).collect();
         let by_flow = by_flow.into_iter();
