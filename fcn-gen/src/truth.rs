@@ -92,7 +92,7 @@ pub struct FlowTruth {
     pub first_slowed_ns: Option<u64>,
     /// Time of the acknowledgement that completed the flow, in nanoseconds from the start; `None`
     /// if it has no end or did not reach it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub completed_ns: Option<u64>,
     /// Fast CNPs after which the sender used another path instead of slowing down.
     #[serde(default, skip_serializing_if = "is_zero")]

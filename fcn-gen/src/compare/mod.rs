@@ -136,6 +136,8 @@ pub struct Group {
     pub value: Option<String>,
     /// Duration of the runs, and the time from which goodput and other figures were measured.
     pub played_for: (Ps, Ps),
+    /// Round trip of the first flow, without queues and the time to send its packets.
+    pub round_trip: Ps,
     /// One row for each mechanism.
     pub rows: Vec<Row>,
 }
@@ -360,6 +362,7 @@ pub mod fixtures {
             groups: vec![Group {
                 value: None,
                 played_for: (Ps::from_nanos(2_000_000), Ps::from_nanos(1_000_000)),
+                round_trip: Ps::from_nanos(6_000),
                 rows: vec![
                     row(Mechanism::Pfc, &[None]),
                     row(Mechanism::Cnp, &[Some(12_000)]),
@@ -375,6 +378,7 @@ pub mod fixtures {
         let group = |value: &str, scale: u64| Group {
             value: Some(value.to_owned()),
             played_for: (Ps::from_nanos(2_000_000), Ps::from_nanos(1_000_000)),
+            round_trip: Ps::from_nanos(6_000),
             rows: vec![
                 row(
                     Mechanism::Cnp,

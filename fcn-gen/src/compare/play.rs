@@ -46,17 +46,21 @@ impl Loaded {
         self.rows.iter().filter(matters).count()
     }
 
-    /// Returns the duration, and the time from which figures are measured: the same under every
-    /// mechanism.
-    fn played_for(&self) -> (Ps, Ps) {
+    /// Returns a simulation that can be played.
+    fn any(&self) -> Option<&Simulation> {
         let mut simulations = self
             .rows
             .iter()
             .flat_map(|(_, candidates)| candidates)
             .filter_map(|candidate| candidate.loaded.as_ref().ok()?.first());
-        simulations.next().map_or((Ps(0), Ps(0)), |simulation| {
-            (simulation.duration, simulation.warm_up)
-        })
+        simulations.next()
+    }
+
+    /// Returns the duration, and the time from which figures are measured: the same under every
+    /// mechanism.
+    fn played_for(&self) -> (Ps, Ps) {
+        let any = self.any();
+        any.map_or_else(Default::default, |any| (any.duration, any.warm_up))
     }
 }
 
@@ -124,9 +128,10 @@ pub fn compare(
         .into_iter()
         .map(|loaded| {
             let (value, played_for) = (loaded.value.clone(), loaded.played_for());
+            let round_trip = loaded.any().map(round_trip).unwrap_or_default();
             let rows = loaded.rows.into_iter();
             let rows = rows.map(|row| choose(row, question.best.as_ref(), &mut results));
-            (value, played_for, rows.collect::<Vec<_>>())
+            (value, played_for, round_trip, rows.collect::<Vec<_>>())
         })
         .collect();
     let rows = groups.iter_mut().flat_map(|(.., rows)| rows);
@@ -139,9 +144,11 @@ pub fn compare(
         let runs = results.by_ref().take(played.len()).collect();
         row.elsewhere = Some((marks_at, runs));
     }
-    let groups = groups.into_iter().map(|(value, played_for, rows)| Group {
+    let groups = groups.into_iter();
+    let groups = groups.map(|(value, played_for, round_trip, rows)| Group {
         value,
         played_for,
+        round_trip,
         rows: rows.into_iter().map(|chosen| chosen.row).collect(),
     });
     Ok(Comparison {
@@ -199,11 +206,14 @@ fn marking_matters(mechanism: Mechanism, simulations: &[Simulation]) -> bool {
     let thresholds = PortThresholds::of(simulation).into_iter();
     let waits = thresholds.map(|port| port.rate.time(port.marking.kmax));
     let wait = waits.max().unwrap_or_default();
-    let Some(flow) = simulation.flows.first() else {
-        return false;
-    };
-    let way = way(simulation, flow.from, flow.to).unwrap_or_default();
-    wait.as_seconds_f64() > WAIT * 2.0 * way.as_seconds_f64()
+    wait.as_seconds_f64() > WAIT * round_trip(simulation).as_seconds_f64()
+}
+
+/// Returns the propagation delay from the first flow's sender to its receiver and back.
+fn round_trip(simulation: &Simulation) -> Ps {
+    let flow = simulation.flows.first();
+    let way = flow.and_then(|flow| way(simulation, flow.from, flow.to));
+    way.map_or(Ps(0), |way| way + way)
 }
 
 /// Returns the propagation delay from one node to another, along a path with the fewest links.

@@ -80,6 +80,7 @@ pub(super) fn remarks(group: &Group) -> Vec<String> {
             ));
         }
     }
+    remarks.extend(thresholds::too_shallow(group));
     remarks.extend(thresholds::remarks(group));
     remarks.extend(satisfied(group));
     remarks.extend(beyond_queue(group));
@@ -304,6 +305,35 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("of these repeated"), "{text}");
+    }
+
+    #[test]
+    fn thresholds_too_shallow_for_the_distance_are_reported() {
+        let mut comparison = comparison();
+        let port = |kmax| super::super::PortThresholds {
+            rate: crate::units::Rate::new(25_000_000_000).unwrap(),
+            ports: 1,
+            marking: fcn_node::congestion_point::Marking {
+                kmin: kmax / 4,
+                kmax,
+                pmax: 0.2,
+            },
+            marks_at: crate::scenario::model::MarkingPoint::Departure,
+            queue: 400_000,
+        };
+        let group = &mut comparison.groups[0];
+        // 6 µs at 25 Gbit/s are 18,750 octets.
+        for (kmax, is_reported) in [(18_000, true), (20_000, false)] {
+            for row in &mut group.rows {
+                row.thresholds = vec![port(kmax)];
+            }
+            assert_eq!(thresholds::too_shallow(group).is_some(), is_reported);
+        }
+        let text = text(&comparison);
+        assert!(
+            text.contains("; thresholds of every mechanism: Kmin 5 kB, Kmax 20 kB, Pmax 0.2 on departure, queue 400 kB at 25 Gbit/s\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! best.
 
 use super::figures::{Unit, show};
-use super::{Group, Row};
-use crate::scenario::model::{MarkingPoint, NodeKind, Simulation, Thresholds};
+use super::{EACH_AT_ITS_BEST, Group, Row};
+use crate::scenario::model::{MarkingPoint, Mechanism, NodeKind, Simulation, Thresholds};
 use crate::units::Rate;
 use core::fmt::{self, Display, Formatter};
 use fcn_node::congestion_point::Marking;
@@ -106,6 +106,26 @@ pub(super) fn common(group: &Group) -> Option<String> {
     let same = rows.all(|row| row.thresholds == first.thresholds);
     (same && !first.thresholds.is_empty())
         .then(|| format!("thresholds of every mechanism: {}", text(&first.thresholds)))
+}
+
+/// Returns a remark if a queue at Kmax is sent before receivers' CNPs can have an effect, and the
+/// thresholds are not chosen for them.
+pub(super) fn too_shallow(group: &Group) -> Option<String> {
+    let rows = &mut group.rows.iter();
+    let row = rows.find(|row| row.mechanism == Mechanism::Cnp && row.runs().is_some())?;
+    let waits = row
+        .thresholds
+        .iter()
+        .map(|port| port.rate.time(port.marking.kmax));
+    let (longest, round) = (waits.max()?, group.round_trip);
+    (row.best.is_none() && longest < round).then(|| {
+        format!(
+            "Thresholds for short distances: a queue at Kmax lasts {longest} at most, less than the \
+             round trip of {round} that receivers' CNPs take: their link may run idle; compare each \
+             mechanism with the threshold that suits it ({EACH_AT_ITS_BEST} \
+             defaults.marking.kmin=...)"
+        )
+    })
 }
 
 /// Returns remarks on the values chosen for each mechanism, and its thresholds where they differ.

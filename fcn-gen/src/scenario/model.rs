@@ -175,9 +175,10 @@ fcn_wire::identified! {
     MarkingPoint {
         /// When the packet joins the queue: the octets before it count (DCQCN, SIGCOMM 2015,
         /// section 3.1). A mark then waits in the queue with its packet.
-        #[default]
         Arrival = "arrival",
-        /// When the packet leaves: the octets after it count.
+        /// When the packet leaves: the octets after it count, as in most switches, and in the
+        /// simulator published with HPCC.
+        #[default]
         Departure = "departure",
     }
 }

@@ -76,6 +76,8 @@ pub struct Packet {
     /// Data and acknowledgements: index of the IOAM trace in the [`Pool`], or [`NONE`]. Frame: index
     /// of its octets.
     pub extra: u32,
+    /// Time at which it joined the present queue of a switch.
+    pub queued_at: Ps,
     /// Data: index of the packet in its flow. Acknowledgements: index of the data packet concerned.
     pub index: u64,
 }
@@ -99,6 +101,7 @@ impl Packet {
             label: 0,
             came_by: NONE,
             extra: NONE,
+            queued_at: Ps(0),
             index: 0,
         }
     }

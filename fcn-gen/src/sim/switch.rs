@@ -262,10 +262,12 @@ impl<L: Links> World<'_, L> {
             let thresholds = &self.ports[out as usize].thresholds;
             self.recorder.queued(node, now, after, thresholds);
             let ioam_node = self.nodes[node as usize].switch().ioam_node;
-            if let (Some(id), true) = (ioam_node, packet.extra != NONE)
+            if let (Some(id), true) = (ioam_node, packet.extra != NONE && marks_now)
                 && !self.counts(&packet)
             {
-                self.write_trace(out, &mut packet, id);
+                let port = &self.ports[out as usize];
+                let wait = port.wait(now, packet.class);
+                self.write_trace(out, &mut packet, id, wait);
             }
             if depth > marking.kmin && marks_now {
                 self.congested(node, &mut packet, depth, &marking);
@@ -291,6 +293,7 @@ impl<L: Links> World<'_, L> {
         if packet.class < super::packet::CONTROL {
             port.queue_changes(now, packet.len.into());
         }
+        packet.queued_at = now;
         port.enqueue(packet);
         self.kick(out);
     }
@@ -320,15 +323,18 @@ impl<L: Links> World<'_, L> {
         let Thresholds {
             marking, marks_at, ..
         } = port.thresholds;
+        // A trace may make the packet longer.
+        let len = packet.len;
+        let departs = marks_at == MarkingPoint::Departure && !L::REAL;
         let depth = port.depth(packet.class);
         let ioam_node = self.nodes[node as usize].switch().ioam_node;
         if let (Some(id), true) = (ioam_node, is_data && packet.extra != NONE)
-            && self.counts(packet)
+            && (departs || self.counts(packet))
         {
-            self.write_trace(out, packet, id);
+            self.write_trace(out, packet, id, now.since(packet.queued_at));
         }
         self.ports[out as usize].load.sent(now, packet.len);
-        if depth > marking.kmin && marks_at == MarkingPoint::Departure && !L::REAL {
+        if depth > marking.kmin && departs {
             if is_data {
                 self.congested(node, packet, depth, &marking);
             } else if packet.kind == PacketKind::Frame {
@@ -337,7 +343,7 @@ impl<L: Links> World<'_, L> {
         }
         let port = &mut self.ports[out as usize];
         if packet.class < super::packet::CONTROL {
-            port.queue_changes(now, -i64::from(packet.len));
+            port.queue_changes(now, -i64::from(len));
         }
         if port.above_kmax && is_data && depth <= marking.kmax {
             port.above_kmax = false;
@@ -348,7 +354,7 @@ impl<L: Links> World<'_, L> {
         }
         let from = &mut self.ports[packet.came_by as usize];
         let held = &mut from.held[usize::from(packet.class)];
-        *held = held.saturating_sub(u64::from(packet.len));
+        *held = held.saturating_sub(u64::from(len));
         if let Some(pfc) = from.thresholds.pfc
             && *held <= pfc.xon
             && from.pausing >> packet.class & 1 == 1
@@ -488,11 +494,11 @@ impl<L: Links> World<'_, L> {
             .is_some_and(|ioam| ioam.counts)
     }
 
-    /// Writes the switch's data into a packet's IOAM trace.
-    fn write_trace(&mut self, out: u32, packet: &mut Packet, id: u32) {
+    /// Writes the switch's data into the IOAM trace of a packet that waits in the queue for `wait`.
+    fn write_trace(&mut self, out: u32, packet: &mut Packet, id: u32, wait: Ps) {
         let (now, epoch) = (self.now, self.simulation.epoch);
         let port = &self.ports[out as usize];
-        let (rate, wait) = (port.rate, port.wait(now, packet.class));
+        let rate = port.rate;
         let depth = port.depth(packet.class);
         let came_by = Some(packet.came_by).filter(|port| *port != NONE);
         let load = port.load.rate;

@@ -156,6 +156,17 @@ fn configure(simulation: &mut Simulation) {
     }
 }
 
+/// Sets the point at which the switch of [`star`] marks packets to the receiver.
+fn mark_at(simulation: &mut Simulation, marks_at: MarkingPoint) {
+    if let NodeKind::Switch(switch) = &mut simulation.nodes[0].kind {
+        let thresholds = Thresholds {
+            marks_at,
+            ..Thresholds::default()
+        };
+        switch.ports.insert(0, thresholds);
+    }
+}
+
 fn run(simulation: &Simulation) -> (Outcome, Recording) {
     let mut recording = Recording::default();
     let outcome = play(simulation, "test", Some(&mut recording), &mut |_| true).unwrap();
@@ -444,6 +455,7 @@ fn figures_of_completed_flows_end_at_completion() {
 #[test]
 fn goodput_excludes_warm_up_and_drift_shows_unsettled_runs() {
     let mut simulation = star(4, Mechanism::Cnp);
+    mark_at(&mut simulation, MarkingPoint::Arrival);
     simulation.warm_up = Ps(simulation.duration.0 / 2);
     let metrics = run(&simulation).0.metrics;
     assert_eq!(metrics.completion, None);
@@ -491,13 +503,7 @@ fn flows_that_end_are_compared_by_their_own_completion() {
 fn marks_on_departure_arrive_earlier() {
     let reaction = |marks_at| {
         let mut simulation = star(4, Mechanism::Cnp);
-        if let NodeKind::Switch(switch) = &mut simulation.nodes[0].kind {
-            let thresholds = Thresholds {
-                marks_at,
-                ..Thresholds::default()
-            };
-            switch.ports.insert(0, thresholds);
-        }
+        mark_at(&mut simulation, marks_at);
         let (outcome, recording) = run(&simulation);
         well_formed(&outcome, &recording);
         assert!(outcome.metrics.marked > 0);

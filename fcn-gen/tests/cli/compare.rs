@@ -329,7 +329,7 @@ fn both_points_of_marking_are_played_where_they_matter() {
         "the round trip is long"
     );
     assert!(
-        compare(&["--set", "defaults.marking.at=departure"])[1].is_null(),
+        compare(&["--set", "defaults.marking.at=arrival"])[1].is_null(),
         "chosen"
     );
 }
