@@ -100,7 +100,8 @@ const COMPARE_EXAMPLES: &str = "\
 Examples:
   fcn-gen compare incast
   fcn-gen compare incast --mechanisms cnp,fast-cnp --seeds 20 --svg incast.svg
-  fcn-gen compare wan-fcn --over distance=1km,100km,1000km";
+  fcn-gen compare wan-fcn --over distance=1km,100km,1000km
+  fcn-gen compare incast --each-at-its-best defaults.marking.kmin=5kB,25kB,100kB";
 
 const EMULATE_EXAMPLES: &str = "\
 Examples:
@@ -447,6 +448,11 @@ pub struct Compare {
     /// Compare once for each value of a parameter
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub over: Option<String>,
+    /// Play each mechanism with all values of a parameter, such as a threshold, and compare them
+    /// with the value under which each does best: nearly its highest goodput, and then the
+    /// shortest mean queue
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    pub each_at_its_best: Option<String>,
     /// Also draw queue and rate over time into this SVG file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,

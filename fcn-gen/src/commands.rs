@@ -122,7 +122,11 @@ fn compare(options: cli::Compare, console: &mut Console<'_>) -> Result {
         sets: options.scenario_args.sets,
         mechanisms: compare::mechanisms(&options.mechanisms)?,
         seeds: options.seeds,
-        over: options.over.as_deref().map(Over::read).transpose()?,
+        over: Over::read_option("--over", options.over.as_deref())?,
+        best: Over::read_option(
+            compare::EACH_AT_ITS_BEST,
+            options.each_at_its_best.as_deref(),
+        )?,
     };
     if let Some(svg) = &options.svg {
         write::no_stdout("--svg", svg)?;

@@ -90,6 +90,10 @@ pub struct FlowTruth {
     pub slowed_by: BTreeMap<String, u64>,
     /// Time of the first rate reduction by the sender, in nanoseconds from the start.
     pub first_slowed_ns: Option<u64>,
+    /// Time of the acknowledgement that completed the flow, in nanoseconds from the start; `None`
+    /// if it has no end or did not reach it.
+    #[serde(default)]
+    pub completed_ns: Option<u64>,
     /// Fast CNPs after which the sender used another path instead of slowing down.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub detours: u64,

@@ -17,7 +17,7 @@ about = "base"
 mechanism = "fast-cnp"
 duration = "1ms"
 host = [
-  { name = "a", attach = "s1", dcqcn = {} },
+  { name = "a", attach = "s1", dcqcn = {}, hpcc = {}, swift = {}, timely = {} },
   { name = "b", attach = "s1", control = "telemetry", telemetry = {} },
   { name = "r", attach = "s3" },
 ]
@@ -42,7 +42,7 @@ const GALLERY: &str = "about = \"base\"\ngallery = \"formats\"\n";
 const TAKEN_OUT: [&str; 2] = ["parameters", "defaults"];
 
 /// A heading of SCENARIOS.md, the base scenario for its keys, and the path in front of them.
-const SECTIONS: [(&str, &str, &str); 20] = [
+const SECTIONS: [(&str, &str, &str); 23] = [
     ("Top of the file", BASE, ""),
     ("[parameters]", BASE, "parameters.p."),
     ("[profile]", BASE, "profile."),
@@ -51,6 +51,9 @@ const SECTIONS: [(&str, &str, &str); 20] = [
     ("[[host]]", BASE, "host.a."),
     ("[host.dcqcn]", BASE, "host.a.dcqcn."),
     ("[host.telemetry]", BASE, "host.b.telemetry."),
+    ("[host.hpcc]", BASE, "host.a.hpcc."),
+    ("[host.swift]", BASE, "host.a.swift."),
+    ("[host.timely]", BASE, "host.a.timely."),
     ("[[switch]]", BASE, "switch.s1."),
     ("[switch.marking]", BASE, "switch.s1.marking."),
     ("[switch.limits]", BASE, "switch.s1.limits."),

@@ -49,6 +49,8 @@ enum Source {
     Notifications(Kind),
     /// Goodput of the flows with these indices.
     Flows(Vec<usize>),
+    /// Completion times of the flows with these indices.
+    Completions(Vec<usize>),
 }
 
 impl Unit {
@@ -92,6 +94,10 @@ pub const GOODPUT_DRIFT: Figure = Change.figure("goodput_drift", "goodput drift"
 pub const RATE_DRIFT: Figure = Change.figure("rate_drift", "rate drift", |m| {
     Some(m.drift(|half| half.rate))
 });
+/// Packets lost.
+pub const LOST: Figure = Count.figure("lost", "packets lost", |m| count(m.lost));
+/// Share of the time in which the busiest port of a switch sends.
+pub const UTILISATION: Figure = Share.figure("utilisation", "utilisation", |m| Some(m.utilisation));
 /// Notifications about an episode of which another switch had notified already.
 pub const REPEATED: Figure = Count.figure("told_twice", "of these repeated", |m| count(m.repeated));
 
@@ -171,6 +177,10 @@ impl Figure {
                 .iter()
                 .filter_map(|flow| Some(metrics.by_flow.get(*flow)?.1))
                 .collect(),
+            Source::Completions(flows) => flows
+                .iter()
+                .filter_map(|flow| time((*metrics.completion_by_flow.get(*flow)?)?))
+                .collect(),
         }
     }
 
@@ -194,8 +204,12 @@ impl Figure {
             let min = min.split_once(' ').and_then(alike).unwrap_or(&min);
             cell += &format!("\n{min} to {max}");
         }
-        if spread.seeds < runs.len() {
-            cell += &format!("\nin {} of {}", spread.seeds, runs.len());
+        let most = match &self.source {
+            Source::Completions(flows) => flows.len() * runs.len(),
+            _ => runs.len(),
+        };
+        if spread.seeds < most {
+            cell += &format!("\nin {} of {most}", spread.seeds);
         }
         cell
     }
@@ -217,7 +231,7 @@ pub fn all() -> Vec<Figure> {
         MEAN_QUEUE,
         QUEUE_DRIFT,
         COMPLETION,
-        Share.figure("utilisation", "utilisation", |m| Some(m.utilisation)),
+        UTILISATION,
         GOODPUT,
         GOODPUT_DRIFT,
         RATE_DRIFT,
@@ -227,7 +241,7 @@ pub fn all() -> Vec<Figure> {
         REPEATED,
         Count.figure("ce_marks", "CE marks", |m| count(m.marked)),
         Count.figure("pfc_frames", "PFC frames", |m| count(m.pauses)),
-        Count.figure("lost", "packets lost", |m| count(m.lost)),
+        LOST,
         Count.figure("sent_again", "retransmissions", |m| count(m.again)),
     ];
     before.into_iter().chain(kinds).chain(behind).collect()
@@ -242,19 +256,37 @@ fn goodput(id: &str, flow: &str, flows: Vec<usize>) -> Figure {
     }
 }
 
-/// Returns the goodput of each flow, by name, for runs of one scenario.
-#[must_use]
-pub fn of_each_flow(run: &Metrics) -> Vec<Figure> {
-    let flows = run.by_flow.iter().enumerate();
-    flows
-        .map(|(index, (name, _))| goodput(name, name, vec![index]))
-        .collect()
+fn completion(id: &str, flow: &str, flows: Vec<usize>) -> Figure {
+    Figure {
+        id: id.to_owned().into(),
+        label: format!("completion of {flow}").into(),
+        unit: Nanoseconds,
+        source: Source::Completions(flows),
+    }
 }
 
-/// Returns the combined goodput of flows whose names differ only in their number: those of one
-/// entry of the file.
+/// Returns goodput and completion time of each flow, by name, for runs of one scenario.
 #[must_use]
-pub fn of_like_flows(run: &Metrics) -> Vec<Figure> {
+pub fn of_each_flow(run: &Metrics) -> [Vec<Figure>; 2] {
+    [goodput, completion].map(|figure| {
+        let flows = run.by_flow.iter().enumerate();
+        flows
+            .map(|(index, (name, _))| figure(name, name, vec![index]))
+            .collect()
+    })
+}
+
+/// Returns the combined completion times, if any flow ends, and the combined goodput of flows whose
+/// names differ only in their number: those of one entry of the file.
+#[must_use]
+pub fn of_like_flows(runs: &[&Metrics]) -> Vec<Figure> {
+    let Some(run) = runs.first() else {
+        return Vec::new();
+    };
+    let ends = |flow: &usize| {
+        let mut completions = runs.iter().map(|run| run.completion_by_flow.get(*flow));
+        completions.any(|completion| completion.is_some_and(Option::is_some))
+    };
     let mut entries: Vec<(&str, Vec<usize>)> = Vec::new();
     for (index, (name, _)) in run.by_flow.iter().enumerate() {
         let stem = stem(name);
@@ -264,16 +296,20 @@ pub fn of_like_flows(run: &Metrics) -> Vec<Figure> {
         }
     }
     if entries.len() > MOST_ENTRIES {
-        return vec![goodput("", "each flow", (0..run.by_flow.len()).collect())];
+        entries = vec![("flow", (0..run.by_flow.len()).collect())];
     }
-    let figure = |(stem, flows): (&str, Vec<usize>)| {
-        let title = match flows[..] {
-            [one] => run.by_flow[one].0.clone(),
-            _ => format!("each {stem}"),
-        };
-        goodput(stem, &title, flows)
+    let title = |stem: &str, flows: &[usize]| match flows {
+        [one] => run.by_flow[*one].0.clone(),
+        _ => format!("each {stem}"),
     };
-    entries.into_iter().map(figure).collect()
+    let ended = entries.iter().filter(|(_, flows)| flows.iter().any(ends));
+    let ended = ended.map(|(stem, flows)| completion(stem, &title(stem, flows), flows.clone()));
+    let ended: Vec<Figure> = ended.collect();
+    let goodputs = entries.into_iter().map(|(stem, flows)| {
+        let title = title(stem, &flows);
+        goodput(stem, &title, flows)
+    });
+    ended.into_iter().chain(goodputs).collect()
 }
 
 /// Maximum number of groups of flows that have rows in a table.

@@ -1,14 +1,14 @@
 //! A comparison as JSON. docs/compare.md describes it.
 
 use super::figures::{self, Figure};
-use super::{Comparison, Group, Row, sentence};
+use super::{Best, Comparison, Group, PortThresholds, Row, sentence};
 use crate::sim::outcome::Metrics;
 use serde_json::{Map, Value, json};
 
 /// Name of the schema.
 pub const COMPARE_SCHEMA: &str = "fcn-gen/compare";
 /// Version of the schema: raised when a field changes its meaning or is removed.
-pub const COMPARE_VERSION: u32 = 3;
+pub const COMPARE_VERSION: u32 = 4;
 
 /// Returns the comparison as JSON.
 #[must_use]
@@ -43,13 +43,47 @@ fn row(row: &Row, figures: &[Figure]) -> Value {
     };
     let runs = row.runs();
     let flows = runs.and_then(|runs| Some(figures::of_each_flow(runs.first()?)));
+    let [goodput, completion] = flows.unwrap_or_default();
     json!({
         "mechanism": row.mechanism.id(),
         "not_applicable": row.played.as_ref().err(),
         "settled": runs.map(|_| row.unsettled().is_empty()),
+        "thresholds": runs.map(|_| row.thresholds.iter().map(thresholds).collect::<Vec<_>>()),
+        "at_its_best": row.best.as_ref().map(best),
+        "satisfied_flows": runs.and_then(|runs| Some(&runs.first()?.satisfied)),
+        "marked_elsewhere": row.elsewhere.as_ref().map(|(at, runs)| json!({
+            "marked_at": at.id(),
+            "figures": spreads(figures, runs),
+        })),
         "figures": runs.map(|runs| spreads(figures, runs)),
-        "goodput_bps_by_flow": runs.map(|runs| spreads(&flows.unwrap_or_default(), runs)),
+        "goodput_bps_by_flow": runs.map(|runs| spreads(&goodput, runs)),
+        "completion_ns_by_flow": runs.map(|runs| spreads(&completion, runs)),
     })
+}
+
+fn thresholds(port: &PortThresholds) -> Value {
+    json!({
+        "rate_bps": port.rate.bits_per_second(),
+        "ports": port.ports,
+        "kmin_octets": port.marking.kmin,
+        "kmax_octets": port.marking.kmax,
+        "pmax": port.marking.pmax,
+        "marked_at": port.marks_at.id(),
+        "queue_octets": port.queue,
+    })
+}
+
+fn best(best: &Best) -> Value {
+    let tried = best.tried.iter().map(|(value, figures)| {
+        let figures = figures.as_ref();
+        json!({
+            "value": value,
+            "not_applicable": figures.err(),
+            "goodput_bps": figures.ok().map(|figures| figures.0),
+            "mean_queue_octets": figures.ok().map(|figures| figures.1),
+        })
+    });
+    json!({ "key": best.key, "value": best.value, "tried": tried.collect::<Vec<_>>() })
 }
 
 #[cfg(test)]

@@ -9,14 +9,16 @@ mod json;
 mod play;
 mod sentence;
 mod table;
+mod thresholds;
 
 pub use json::{COMPARE_SCHEMA, COMPARE_VERSION, json};
-pub use play::{Progress, compare};
+pub use play::{EACH_AT_ITS_BEST, Progress, compare};
 pub use sentence::sentence;
 pub use table::text;
+pub use thresholds::PortThresholds;
 
 use crate::scenario::Source;
-use crate::scenario::model::Mechanism;
+use crate::scenario::model::{MarkingPoint, Mechanism};
 use crate::sim::outcome::{Metrics, Timeouts};
 use crate::units::Ps;
 use fcn_tool::failure::{Failure, Result};
@@ -35,6 +37,8 @@ pub struct ComparisonRequest {
     pub seeds: u32,
     /// A parameter to compare over.
     pub over: Option<Over>,
+    /// A parameter whose best value is chosen for each mechanism.
+    pub best: Option<Over>,
 }
 
 /// A parameter and its successive values.
@@ -47,13 +51,21 @@ pub struct Over {
 }
 
 impl Over {
-    /// Parses `key=value,value`.
+    /// Parses the value of `option`, if it is given.
+    ///
+    /// # Errors
+    /// As [`Over::read`].
+    pub fn read_option(option: &str, text: Option<&str>) -> Result<Option<Self>> {
+        text.map(|text| Self::read(option, text)).transpose()
+    }
+
+    /// Parses `key=value,value`, given to `option`.
     ///
     /// # Errors
     /// There is no key, or no value, or the parameter is the mechanism or the seed.
-    pub fn read(text: &str) -> Result<Self> {
+    pub fn read(option: &str, text: &str) -> Result<Self> {
         let bad = |what: &str| {
-            Failure::usage(format!("--over: {what}"))
+            Failure::usage(format!("{option}: {what}"))
                 .and(text)
                 .and("write it as key=value,value, for example distance=1km,100km")
         };
@@ -68,7 +80,7 @@ impl Over {
             _ => None,
         };
         if let Some(instead) = instead {
-            return Err(Failure::usage("--over").and(text).and(instead));
+            return Err(Failure::usage(option).and(text).and(instead));
         }
         Ok(Self {
             key: key.trim().to_owned(),
@@ -124,6 +136,8 @@ pub struct Group {
     pub value: Option<String>,
     /// Duration of the runs, and the time from which goodput and other figures were measured.
     pub played_for: (Ps, Ps),
+    /// Round trip of the first flow, without queues and the time to send its packets.
+    pub round_trip: Ps,
     /// One row for each mechanism.
     pub rows: Vec<Row>,
 }
@@ -136,7 +150,28 @@ pub struct Row {
     /// The figures for each seed, or the reason why the scenario cannot be played under the
     /// mechanism.
     pub played: core::result::Result<Vec<Metrics>, String>,
+    /// Thresholds of the switches' ports.
+    pub thresholds: Vec<PortThresholds>,
+    /// The value chosen for the mechanism, if it is played at its best.
+    pub best: Option<Best>,
+    /// The figures for each seed if switches mark at this other point, where that matters.
+    pub elsewhere: Option<(MarkingPoint, Vec<Metrics>)>,
 }
+
+/// The value of a parameter under which a mechanism does best.
+#[derive(Clone, Debug)]
+pub struct Best {
+    /// The parameter.
+    pub key: String,
+    /// The value.
+    pub value: String,
+    /// All values tried.
+    pub tried: Vec<Tried>,
+}
+
+/// A value tried, with median goodput in bit/s and median mean queue in octets, or the reason why it
+/// cannot be played.
+pub type Tried = (String, core::result::Result<(f64, f64), String>);
 
 /// Name shared by goodput drift and its uncertainty due to timeouts.
 const GOODPUT: &str = "goodput";
@@ -145,6 +180,21 @@ const GOODPUT: &str = "goodput";
 pub const TOLERANCE: f64 = 0.05;
 
 impl Row {
+    /// Creates the row of a mechanism from its figures, or the reason why there are none.
+    #[must_use]
+    pub const fn new(
+        mechanism: Mechanism,
+        played: core::result::Result<Vec<Metrics>, String>,
+    ) -> Self {
+        Self {
+            mechanism,
+            played,
+            thresholds: Vec::new(),
+            best: None,
+            elsewhere: None,
+        }
+    }
+
     /// Returns the figures for each seed, if it was played.
     #[must_use]
     pub fn runs(&self) -> Option<&[Metrics]> {
@@ -166,11 +216,23 @@ impl Row {
         (timeouts.chance() > TOLERANCE).then_some(timeouts)
     }
 
+    /// Returns the packets lost (median over the seeds) if no flow delivers anything in the
+    /// measured time: such a run stands still, however steady its figures are.
+    #[must_use]
+    pub fn stalled(&self) -> Option<f64> {
+        let runs = self.runs()?;
+        let idle = figures::GOODPUT.spread(runs)?.median == 0.0;
+        let lost = figures::LOST.spread(runs)?.median;
+        (idle && lost > 0.0).then_some(lost)
+    }
+
     /// Returns the figures that have not settled: those that [drift](Self::drifts), and goodput if
-    /// it is uncertain because of [timeouts](Self::timeouts).
+    /// it is uncertain because of [timeouts](Self::timeouts), or 0 because the run has
+    /// [stalled](Self::stalled).
     #[must_use]
     pub fn unsettled(&self) -> Vec<&'static str> {
-        let left_to_chance = self.timeouts().map(|_| GOODPUT);
+        let stalled = self.stalled().map(|_| ());
+        let left_to_chance = self.timeouts().map(|_| ()).or(stalled).map(|()| GOODPUT);
         let drifts = self.drifts().into_iter().map(|(what, _)| what);
         let mut unsettled: Vec<_> = left_to_chance.into_iter().chain(drifts).collect();
         unsettled.dedup();
@@ -262,6 +324,9 @@ pub mod fixtures {
             ],
             repeated: 0,
             fairness: 0.97,
+            completion_by_flow: vec![None; 3],
+            satisfied: Vec::new(),
+            beyond_queue: None,
             notifications: BTreeMap::from([(Kind::Cnp, 1_204)]),
             marked: 4_321,
             lost: 0,
@@ -277,18 +342,15 @@ pub mod fixtures {
 
     /// Returns a mechanism with these reaction times, one for each seed.
     pub fn row(mechanism: Mechanism, reactions: &[Option<u64>]) -> Row {
-        Row {
+        Row::new(
             mechanism,
-            played: Ok(reactions.iter().copied().map(metrics).collect()),
-        }
+            Ok(reactions.iter().copied().map(metrics).collect()),
+        )
     }
 
     /// Returns a mechanism that does not apply.
     pub fn refused(mechanism: Mechanism, why: &str) -> Row {
-        Row {
-            mechanism,
-            played: Err(why.to_owned()),
-        }
+        Row::new(mechanism, Err(why.to_owned()))
     }
 
     /// Returns a comparison of three mechanisms, of which one does not apply.
@@ -300,6 +362,7 @@ pub mod fixtures {
             groups: vec![Group {
                 value: None,
                 played_for: (Ps::from_nanos(2_000_000), Ps::from_nanos(1_000_000)),
+                round_trip: Ps::from_nanos(6_000),
                 rows: vec![
                     row(Mechanism::Pfc, &[None]),
                     row(Mechanism::Cnp, &[Some(12_000)]),
@@ -315,6 +378,7 @@ pub mod fixtures {
         let group = |value: &str, scale: u64| Group {
             value: Some(value.to_owned()),
             played_for: (Ps::from_nanos(2_000_000), Ps::from_nanos(1_000_000)),
+            round_trip: Ps::from_nanos(6_000),
             rows: vec![
                 row(
                     Mechanism::Cnp,
@@ -339,7 +403,7 @@ mod tests {
 
     #[test]
     fn parameter_and_values_are_parsed() {
-        let over = Over::read("distance=1km, 100km").unwrap();
+        let over = Over::read("--over", "distance=1km, 100km").unwrap();
         assert_eq!(over.key, "distance");
         assert_eq!(over.values, ["1km", "100km"]);
         for bad in [
@@ -351,7 +415,7 @@ mod tests {
             "seed=1,2",
         ] {
             assert_eq!(
-                Over::read(bad).unwrap_err().exit(),
+                Over::read("--over", bad).unwrap_err().exit(),
                 fcn_tool::failure::Exit::Usage,
                 "{bad}"
             );

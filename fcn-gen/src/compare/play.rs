@@ -1,14 +1,16 @@
 //! Plays the runs of a comparison on one thread per core; the result does not depend on the number
 //! of threads.
 
-use super::{Comparison, ComparisonRequest, Group, MECHANISM, Row};
-use crate::scenario::model::{Mechanism, Simulation};
+use super::figures::{COMPLETION, Figure, GOODPUT, MEAN_QUEUE};
+use super::thresholds::PortThresholds;
+use super::{Best, Comparison, ComparisonRequest, Group, MECHANISM, Over, Row};
+use crate::scenario::model::{MarkingPoint, Mechanism, NodeId, NodeKind, Simulation};
 use crate::scenario::{self, Parameter, Play};
 use crate::sim;
 use crate::sim::outcome::Metrics;
 use crate::units::Ps;
 use fcn_tool::failure::{Failure, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -21,23 +23,44 @@ pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 /// seed, or the reason why it does not apply.
 struct Loaded {
     value: Option<String>,
-    rows: Vec<(Mechanism, Rows)>,
+    rows: Vec<(Mechanism, Vec<Candidate>)>,
+}
+
+/// A value of the parameter whose best value is chosen, and the scenarios with it; without such a
+/// parameter, the only candidate has no value.
+struct Candidate {
+    value: Option<String>,
+    loaded: Rows,
 }
 
 /// The simulations of a mechanism, or the reason why there are none.
 type Rows = core::result::Result<Vec<Simulation>, String>;
 
 impl Loaded {
-    /// Returns the duration, and the time from which figures are measured: the same under every
-    /// mechanism.
-    fn played_for(&self) -> (Ps, Ps) {
+    /// Returns the number of mechanisms under which it matters when packets are marked.
+    fn marking_matters(&self) -> usize {
+        let matters = |(mechanism, candidates): &&(Mechanism, Vec<Candidate>)| {
+            let mut loaded = candidates.iter().flat_map(|candidate| &candidate.loaded);
+            loaded.any(|simulations| marking_matters(*mechanism, simulations))
+        };
+        self.rows.iter().filter(matters).count()
+    }
+
+    /// Returns a simulation that can be played.
+    fn any(&self) -> Option<&Simulation> {
         let mut simulations = self
             .rows
             .iter()
-            .filter_map(|(_, loaded)| loaded.as_ref().ok()?.first());
-        simulations.next().map_or((Ps(0), Ps(0)), |simulation| {
-            (simulation.duration, simulation.warm_up)
-        })
+            .flat_map(|(_, candidates)| candidates)
+            .filter_map(|candidate| candidate.loaded.as_ref().ok()?.first());
+        simulations.next()
+    }
+
+    /// Returns the duration, and the time from which figures are measured: the same under every
+    /// mechanism.
+    fn played_for(&self) -> (Ps, Ps) {
+        let any = self.any();
+        any.map_or_else(Default::default, |any| (any.duration, any.warm_up))
     }
 }
 
@@ -55,12 +78,22 @@ pub fn compare(
         return Err(Failure::usage("compare sets the mechanism itself")
             .and("choose mechanisms with --mechanisms, not with --set"));
     }
-    if let Some(over) = &request.over
-        && request.sets.iter().any(|set| key(set) == over.key)
+    let swept = [("--over", &request.over), (EACH_AT_ITS_BEST, &request.best)];
+    for (option, swept) in swept {
+        if let Some(swept) = swept
+            && request.sets.iter().any(|set| key(set) == swept.key)
+        {
+            return Err(Failure::usage(option)
+                .and(&swept.key)
+                .and("its values override --set; remove that"));
+        }
+    }
+    if let (Some(over), Some(best)) = (&request.over, &request.best)
+        && over.key == best.key
     {
-        return Err(Failure::usage("--over")
-            .and(&over.key)
-            .and("its values override --set; remove that"));
+        return Err(Failure::usage(EACH_AT_ITS_BEST)
+            .and(&best.key)
+            .and("--over compares the same parameter; use one of both"));
     }
     let base = scenario::load(&request.source, &request.sets)?;
     let Play::Simulation(simulation) = &base.play else {
@@ -77,17 +110,46 @@ pub fn compare(
     let groups = values.into_iter();
     let groups = groups.map(|value| load_group(question, first_seed, value));
     let loaded = groups.collect::<Result<Vec<_>>>()?;
-    let rows = loaded.iter().flat_map(|group| &group.rows);
-    let simulations: Vec<_> = rows.flat_map(|(_, loaded)| loaded).flatten().collect();
-    let mut results = play_all(&base.name, &simulations, stop, progress)?.into_iter();
-    let mut row = |(mechanism, loaded): (_, Rows)| Row {
-        mechanism,
-        played: loaded.map(|simulations| results.by_ref().take(simulations.len()).collect()),
+    let candidates = loaded.iter().flat_map(|group| &group.rows);
+    let candidates = candidates.flat_map(|(_, candidates)| candidates);
+    let simulations: Vec<_> = candidates.flat_map(|c| &c.loaded).flatten().collect();
+    let marks_at_both = !gives_marking_point(question);
+    let elsewhere = match marks_at_both {
+        true => loaded.iter().map(Loaded::marking_matters).sum::<usize>(),
+        false => 0,
     };
-    let groups = loaded.into_iter().map(|loaded| Group {
-        played_for: loaded.played_for(),
-        value: loaded.value,
-        rows: loaded.rows.into_iter().map(&mut row).collect(),
+    let before = simulations.len();
+    let all = before + elsewhere * question.seeds as usize;
+    let results = play_all(&base.name, &simulations, stop, &|done, _| {
+        progress(done, all);
+    })?;
+    let mut results = results.into_iter();
+    let mut groups: Vec<_> = loaded
+        .into_iter()
+        .map(|loaded| {
+            let (value, played_for) = (loaded.value.clone(), loaded.played_for());
+            let round_trip = loaded.any().map(round_trip).unwrap_or_default();
+            let rows = loaded.rows.into_iter();
+            let rows = rows.map(|row| choose(row, question.best.as_ref(), &mut results));
+            (value, played_for, round_trip, rows.collect::<Vec<_>>())
+        })
+        .collect();
+    let rows = groups.iter_mut().flat_map(|(.., rows)| rows);
+    let flipped = rows.filter(|_| marks_at_both).filter_map(Chosen::flip);
+    let flipped: Vec<(&mut Row, MarkingPoint, Vec<Simulation>)> = flipped.collect();
+    let simulations: Vec<_> = flipped.iter().flat_map(|(.., played)| played).collect();
+    let progress = |done, _| progress(before + done, all);
+    let mut results = play_all(&base.name, &simulations, stop, &progress)?.into_iter();
+    for (row, marks_at, played) in flipped {
+        let runs = results.by_ref().take(played.len()).collect();
+        row.elsewhere = Some((marks_at, runs));
+    }
+    let groups = groups.into_iter();
+    let groups = groups.map(|(value, played_for, round_trip, rows)| Group {
+        value,
+        played_for,
+        round_trip,
+        rows: rows.into_iter().map(|chosen| chosen.row).collect(),
     });
     Ok(Comparison {
         groups: groups.collect(),
@@ -95,6 +157,161 @@ pub fn compare(
         seeds: (first_seed, question.seeds),
         over: question.over.as_ref().map(|over| over.key.clone()),
     })
+}
+
+/// A mechanism with the value chosen for it.
+struct Chosen {
+    row: Row,
+    /// The simulations that the row's figures are from.
+    simulations: Vec<Simulation>,
+}
+
+impl Chosen {
+    /// Returns the simulations with packets marked at the other point, and that point, if this
+    /// matters.
+    fn flip(&mut self) -> Option<(&mut Row, MarkingPoint, Vec<Simulation>)> {
+        if !marking_matters(self.row.mechanism, &self.simulations) {
+            return None;
+        }
+        let mut other = MarkingPoint::default();
+        let mut simulations = std::mem::take(&mut self.simulations);
+        for simulation in &mut simulations {
+            for node in &mut simulation.nodes {
+                let NodeKind::Switch(switch) = &mut node.kind else {
+                    continue;
+                };
+                for port in switch.ports.values_mut() {
+                    other = port.marks_at.other();
+                    port.marks_at = other;
+                }
+            }
+        }
+        Some((&mut self.row, other, simulations))
+    }
+}
+
+/// Share of a flow's round trip that a mark has to wait in a queue at Kmax for the point of marking
+/// to matter.
+const WAIT: f64 = 0.1;
+
+/// Returns true if it matters whether packets are marked on arrival or on departure: a mark set on
+/// arrival waits in the queue, which is long compared with the round trip.
+fn marking_matters(mechanism: Mechanism, simulations: &[Simulation]) -> bool {
+    let Some(simulation) = simulations.first() else {
+        return false;
+    };
+    if matches!(mechanism, Mechanism::None | Mechanism::Pfc) {
+        return false;
+    }
+    let thresholds = PortThresholds::of(simulation).into_iter();
+    let waits = thresholds.map(|port| port.rate.time(port.marking.kmax));
+    let wait = waits.max().unwrap_or_default();
+    wait.as_seconds_f64() > WAIT * round_trip(simulation).as_seconds_f64()
+}
+
+/// Returns the propagation delay from the first flow's sender to its receiver and back.
+fn round_trip(simulation: &Simulation) -> Ps {
+    let flow = simulation.flows.first();
+    let way = flow.and_then(|flow| way(simulation, flow.from, flow.to));
+    way.map_or(Ps(0), |way| way + way)
+}
+
+/// Returns the propagation delay from one node to another, along a path with the fewest links.
+fn way(simulation: &Simulation, from: NodeId, to: NodeId) -> Option<Ps> {
+    let mut neighbours = vec![Vec::new(); simulation.nodes.len()];
+    for link in &simulation.links {
+        neighbours[link.a].push((link.b, link.delay));
+        neighbours[link.b].push((link.a, link.delay));
+    }
+    let mut known = vec![None; simulation.nodes.len()];
+    known[from] = Some(Ps(0));
+    let mut next = VecDeque::from([from]);
+    while let Some(node) = next.pop_front() {
+        for &(neighbour, delay) in &neighbours[node] {
+            if known[neighbour].is_none() {
+                known[neighbour] = known[node].map(|way: Ps| way + delay);
+                next.push_back(neighbour);
+            }
+        }
+    }
+    known[to]
+}
+
+/// Takes the results of a mechanism's simulations, and chooses the candidate under which it does
+/// best: of those whose figures have settled, if there are any, the shortest mean queue among those
+/// whose goodput is within [`NEARLY`] of the highest; for flows that all end, of those that end
+/// nearly as early as the earliest.
+fn choose(
+    (mechanism, candidates): (Mechanism, Vec<Candidate>),
+    over: Option<&Over>,
+    results: &mut impl Iterator<Item = Metrics>,
+) -> Chosen {
+    let played = candidates.into_iter().map(|Candidate { value, loaded }| {
+        let (played, simulations) = match loaded {
+            Ok(simulations) => (
+                Ok(results.by_ref().take(simulations.len()).collect()),
+                simulations,
+            ),
+            Err(why) => (Err(why), Vec::new()),
+        };
+        let mut row = Row::new(mechanism, played);
+        row.thresholds = simulations
+            .first()
+            .map(PortThresholds::of)
+            .unwrap_or_default();
+        (value, Chosen { row, simulations })
+    });
+    let mut played: Vec<_> = played.collect();
+    let median = |row: &Row, figure: &Figure| Some(figure.spread(row.runs()?)?.median);
+    let speed = |row: &Row| match median(row, &COMPLETION) {
+        Some(completion) => 1.0 / completion.max(1.0),
+        None => median(row, &GOODPUT).unwrap_or(0.0),
+    };
+    let queue = |row: &Row| median(row, &MEAN_QUEUE).unwrap_or(0.0);
+    let is_settled = |row: &Row| row.runs().is_some() && row.unsettled().is_empty();
+    let any_settled = played.iter().any(|(_, chosen)| is_settled(&chosen.row));
+    let counts = |row: &Row| match any_settled {
+        true => is_settled(row),
+        false => row.runs().is_some(),
+    };
+    let rows = || played.iter().map(|(_, chosen)| &chosen.row);
+    let fastest = rows()
+        .filter(|row| counts(row))
+        .map(speed)
+        .fold(0.0, f64::max);
+    let good = rows().enumerate();
+    let good = good.filter(|(_, row)| counts(row) && speed(row) >= fastest * NEARLY);
+    let best = good.min_by(|(_, a), (_, b)| queue(a).total_cmp(&queue(b)));
+    let best = best.map_or(0, |(index, _)| index);
+    let figures = |row: &Row| match &row.played {
+        Ok(_) => Ok((median(row, &GOODPUT).unwrap_or(0.0), queue(row))),
+        Err(why) => Err(why.clone()),
+    };
+    let tried = played
+        .iter()
+        .map(|(value, chosen)| (value.clone().unwrap_or_default(), figures(&chosen.row)));
+    let tried: Vec<_> = tried.collect();
+    let (value, mut chosen) = played.swap_remove(best);
+    if let (Some(over), Some(value), Ok(_)) = (over, value, &chosen.row.played) {
+        chosen.row.best = Some(Best {
+            key: over.key.clone(),
+            value,
+            tried,
+        });
+    }
+    chosen
+}
+
+/// Share of the highest goodput that is nearly as high.
+const NEARLY: f64 = 0.99;
+
+/// Returns true if the question gives the point at which packets are marked: then only that is
+/// played.
+fn gives_marking_point(question: &ComparisonRequest) -> bool {
+    let swept = [&question.over, &question.best].into_iter().flatten();
+    let swept = swept.map(|over| &*over.key);
+    let mut keys = question.sets.iter().map(|set| key(set)).chain(swept);
+    keys.any(|key| key.ends_with("marking.at"))
 }
 
 /// Returns the question with the scenario's duration for comparisons, unless a duration is given.
@@ -117,6 +334,8 @@ fn with_its_duration(
     question
 }
 
+/// Option that sweeps a parameter for each mechanism.
+pub const EACH_AT_ITS_BEST: &str = "--each-at-its-best";
 /// Key of the duration.
 const DURATION: &str = "duration";
 
@@ -134,20 +353,45 @@ fn load_group(
     if let (Some(over), Some(value)) = (&request.over, value) {
         sets.push(format!("{}={value}", over.key));
     }
-    let row = |&mechanism: &Mechanism| {
+    let candidate = |mechanism, value: Option<&String>| {
+        let own = request.best.as_ref().zip(value);
+        let own = own.map(|(best, value)| format!("{}={value}", best.key));
+        let sets: Vec<String> = sets.iter().cloned().chain(own).collect();
         let seeds = (0..request.seeds).map(|seed| first_seed.saturating_add(seed.into()));
         let loaded: Rows = seeds
             .map(|seed| load_under(request, &sets, mechanism, seed))
             .collect();
-        (mechanism, loaded)
+        Candidate {
+            value: value.cloned(),
+            loaded,
+        }
+    };
+    if let Some(best) = &request.best {
+        // A value that the scenario refuses whatever the mechanism has a reason with its position.
+        for value in &best.values {
+            let own = format!("{}={value}", best.key);
+            scenario::load(&request.source, &[&sets[..], &[own]].concat())?;
+        }
+    }
+    let row = |&mechanism: &Mechanism| {
+        let candidates = match &request.best {
+            Some(best) => {
+                let values = best.values.iter().map(Some);
+                values.map(|value| candidate(mechanism, value)).collect()
+            }
+            None => vec![candidate(mechanism, None)],
+        };
+        (mechanism, candidates)
     };
     let rows: Vec<_> = request.mechanisms.iter().map(row).collect();
-    if rows.iter().all(|(_, loaded)| loaded.is_err()) {
+    let mut candidates = rows.iter().flat_map(|(_, candidates)| candidates);
+    if candidates.all(|candidate| candidate.loaded.is_err()) {
         // A value that the scenario refuses under every mechanism has one reason, with its
         // position.
         scenario::load(&request.source, &sets)?;
-        let reason = |(mechanism, loaded): &(Mechanism, Rows)| {
-            Some(format!("{}: {}", mechanism.id(), loaded.as_ref().err()?))
+        let reason = |(mechanism, candidates): &(Mechanism, Vec<Candidate>)| {
+            let why = candidates.first()?.loaded.as_ref().err()?;
+            Some(format!("{}: {why}", mechanism.id()))
         };
         let reasons: Vec<String> = rows.iter().filter_map(reason).collect();
         let what = "the scenario cannot be played under any of these mechanisms";
@@ -246,7 +490,8 @@ mod tests {
                 sets: set.map(str::to_owned).into_iter().collect(),
                 mechanisms: Vec::new(),
                 seeds: 1,
-                over: over.map(|over| Over::read(over).unwrap()),
+                over: over.map(|over| Over::read("--over", over).unwrap()),
+                best: None,
             };
             let base = scenario::load(&request.source, &request.sets).unwrap();
             let Play::Simulation(simulation) = &base.play else {

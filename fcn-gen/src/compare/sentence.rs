@@ -3,7 +3,9 @@
 //! settled. Claims are limited to those that the ranges over the seeds support.
 
 use super::Row;
-use super::figures::{Figure, GOODPUT, MEAN_QUEUE, REACTION_TIME, REPEATED, Spread, Unit, show};
+use super::figures::{
+    Figure, GOODPUT, MEAN_QUEUE, REACTION_TIME, REPEATED, Spread, UTILISATION, Unit, show,
+};
 use crate::scenario::model::Mechanism;
 use crate::sim::outcome::Half;
 use core::borrow::Borrow;
@@ -60,22 +62,49 @@ pub fn sentence(rows: &[Row]) -> String {
     }
     joined([
         Some(reaction(rows, true)),
-        steady(
-            rows,
-            "goodput",
-            &GOODPUT,
-            |half| half.goodput,
-            ["high", "low"],
-        ),
-        steady(
-            rows,
-            "the mean queue",
-            &MEAN_QUEUE,
-            |half| half.queue,
-            ["long", "short"],
-        ),
+        goodput(rows),
+        mean_queue(rows),
+        elsewhere(rows),
         repeated(rows),
     ])
+}
+
+fn goodput(rows: &[Row]) -> Option<String> {
+    let words = ["high", "low"];
+    steady(rows, "goodput", &GOODPUT, |half| half.goodput, words)
+}
+
+fn mean_queue(rows: &[Row]) -> Option<String> {
+    let words = ["long", "short"];
+    steady(
+        rows,
+        "the mean queue",
+        &MEAN_QUEUE,
+        |half| half.queue,
+        words,
+    )
+}
+
+/// Compares the figures if packets are marked at the other point.
+fn elsewhere(rows: &[Row]) -> Option<String> {
+    let at = rows
+        .iter()
+        .find_map(|row| Some(row.elsewhere.as_ref()?.0))?;
+    let rows = rows.iter().filter_map(|row| {
+        let (_, runs) = row.elsewhere.as_ref()?;
+        Some(Row::new(row.mechanism, Ok(runs.clone())))
+    });
+    let rows: Vec<Row> = rows.collect();
+    let parts = [
+        Some(reaction(&rows, true)),
+        goodput(&rows),
+        mean_queue(&rows),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let (at, parts) = (at.id(), parts.join("; "));
+    Some(format!(
+        "if switches mark and notify on a packet's {at} instead: {parts}"
+    ))
 }
 
 fn joined<const N: usize>(parts: [Option<String>; N]) -> String {
@@ -166,7 +195,6 @@ fn steady(
 ) -> Option<String> {
     let spread = |row: &Row| figure.spread(row.runs()?);
     let baseline = rows.iter().find(|row| row.mechanism == Mechanism::Cnp)?;
-    let base = spread(baseline).filter(|base| base.median > 0.0)?;
     let halves = |row: &Row| {
         let halves = row.played.iter().flatten().filter_map(|run| run.halves);
         Spread::from_values(halves.flatten().map(|half| of_half(&half)))
@@ -180,9 +208,11 @@ fn steady(
             listed(&unsettled)
         ));
     }
+    let base = spread(baseline).filter(|base| base.median > 0.0)?;
     let mut parts = Vec::new();
     let mut alike = Vec::new();
     let others = rows.iter().filter(|row| row.mechanism != Mechanism::Cnp);
+    let others = others.filter(|row| row.stalled().is_none());
     for row in others.filter(|row| row.drifts().is_empty() && !row.unsettled().contains(&name)) {
         let (Some(this), id) = (spread(row), row.mechanism.id()) else {
             continue;
@@ -205,6 +235,10 @@ fn steady(
             _ if chance > 0.0 => format!("{more}er under {id}"),
             ratio if ratio > 2.0 => format!("{ratio:.1} times as {more} under {id}"),
             ..0.1 => format!("1/{:.0} as {more} under {id}", 1.0 / ratio),
+            ..1.0 if figure.id == GOODPUT.id => {
+                let why = reason(row, baseline, 1.0 - ratio).unwrap_or_default();
+                format!("{change:.0} % {less}er under {id}{why}")
+            }
             ..1.0 => format!("{change:.0} % {less}er under {id}"),
             _ => format!("{change:.0} % {more}er under {id}"),
         });
@@ -213,6 +247,31 @@ fn steady(
         parts.push(format!("not clearly different under {}", listed(&alike)));
     }
     (!parts.is_empty()).then(|| format!("over the measured time, {name} was {}", listed(&parts)))
+}
+
+/// Returns the reason why goodput is lower by this share than under receiver CNPs: an idle link, or
+/// what the link carries besides payload.
+fn reason(row: &Row, baseline: &Row, lower: f64) -> Option<String> {
+    let busy = |row: &Row| Some(UTILISATION.spread(row.runs()?)?.median);
+    let (this, base) = (busy(row)?, busy(baseline)?);
+    if base <= 0.0 {
+        return None;
+    }
+    if 1.0 - this / base < lower / 2.0 {
+        let more = "more of what it carries is headers, traces or retransmissions";
+        return Some(format!(" (the busiest port is hardly less busy: {more})"));
+    }
+    let [this, base] = [this, base].map(|busy| (1.0 - busy) * 100.0);
+    let since = match row.mechanism {
+        Mechanism::FastCnpIoam => {
+            ", since Fast CNPs report congestion, but not how much of a link is free, and senders \
+             raise their rates in steps of W_AI"
+        }
+        _ => "",
+    };
+    Some(format!(
+        " (its busiest port is idle {this:.0} % of the time, instead of {base:.0} %{since})"
+    ))
 }
 
 /// Describes repeated notifications: switches of one path each notify of the same episode.
@@ -552,10 +611,7 @@ mod tests {
     fn absence_of_congestion_is_reported() {
         let mut calm = metrics(None);
         calm.onset = None;
-        let rows = [Row {
-            mechanism: Mechanism::Cnp,
-            played: Ok(vec![calm]),
-        }];
+        let rows = [Row::new(Mechanism::Cnp, Ok(vec![calm]))];
         assert!(sentence(&rows).starts_with("No queue exceeded Kmin"));
         assert!(sentence(&[refused(Mechanism::Cnp, "x")]).starts_with("No queue"));
     }

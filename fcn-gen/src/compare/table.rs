@@ -1,9 +1,11 @@
 //! A comparison as text: for each group a table with a column per mechanism, then remarks on
 //! mechanisms that do not apply, then the conclusion.
 
-use super::figures::{self, Figure};
+use super::figures::{self, Figure, GOODPUT, MEAN_QUEUE, REACTION_TIME, Unit, show};
 use super::sentence::{listed, sentence};
-use super::{Comparison, Group, TOLERANCE};
+use super::{Comparison, Group, Row, TOLERANCE, thresholds};
+use crate::scenario::model::Mechanism;
+use crate::sim::outcome::Metrics;
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 
 /// Describes the change of a figure, given a drift that is a share of the greater half.
@@ -63,7 +65,13 @@ pub(super) fn remarks(group: &Group) -> Vec<String> {
             };
             format!("from the first to the second half of the measured time {changes}{which}")
         });
-        let why: Vec<String> = timeouts.into_iter().chain(drifts).collect();
+        let stalled = row.stalled().map(|lost| {
+            format!(
+                "no flow delivered anything in the measured time, and {} packets were lost",
+                show(Unit::Count, lost)
+            )
+        });
+        let why: Vec<String> = stalled.into_iter().chain(timeouts).chain(drifts).collect();
         if !why.is_empty() {
             remarks.push(format!(
                 "Not settled: {}: {}; a longer run (--set duration=...) may reverse the conclusions",
@@ -72,6 +80,10 @@ pub(super) fn remarks(group: &Group) -> Vec<String> {
             ));
         }
     }
+    remarks.extend(thresholds::too_shallow(group));
+    remarks.extend(thresholds::remarks(group));
+    remarks.extend(satisfied(group));
+    remarks.extend(beyond_queue(group));
     let refused = group.refused();
     remarks.extend(
         refused.map(|(mechanism, why)| format!("Not applicable: {}: {why}", mechanism.id())),
@@ -79,26 +91,106 @@ pub(super) fn remarks(group: &Group) -> Vec<String> {
     remarks
 }
 
+/// Returns a remark on flows that count towards fairness although congestion control does not
+/// determine their share.
+fn satisfied(group: &Group) -> Option<String> {
+    let part = |(mechanism, runs): (Mechanism, &[Metrics])| {
+        let always = runs.first()?.satisfied.iter();
+        let always = always.filter(|name| runs.iter().all(|run| run.satisfied.contains(name)));
+        let names: Vec<&str> = always.map(|name| &**name).collect();
+        let all = runs.first()?.by_flow.len();
+        let some = !names.is_empty() && names.len() < all;
+        let listed = match &names[..] {
+            [first, .., last] if names.len() > FLOWS => {
+                format!("{} flows, {first} to {last},", names.len())
+            }
+            names => listed(names),
+        };
+        some.then(|| format!("{listed} under {}", mechanism.id()))
+    };
+    let parts: Vec<String> = group.played().filter_map(part).collect();
+    (!parts.is_empty()).then(|| {
+        format!(
+            "Fairness counts flows that get all that they ask for, whatever the others get: {}",
+            parts.join("; ")
+        )
+    })
+}
+
+/// Maximum number of flows that a remark names.
+const FLOWS: usize = 3;
+
+/// Returns a remark on queues above their limit.
+fn beyond_queue(group: &Group) -> Option<String> {
+    let part = |(mechanism, runs): (Mechanism, &[Metrics])| {
+        let most = runs.iter().filter_map(|run| run.beyond_queue).max()?;
+        let [depth, limit] = [most.0, most.1].map(|octets| show(Unit::Octets, octets as f64));
+        Some(format!(
+            "{depth} in a queue of {limit} under {}",
+            mechanism.id()
+        ))
+    };
+    let parts: Vec<String> = group.played().filter_map(part).collect();
+    (!parts.is_empty()).then(|| {
+        format!(
+            "Peak queue above the queue's own limit: {}; PFC limits data by ingress port (pause.xoff), \
+             not by queue, and several ports fill one",
+            listed(&parts)
+        )
+    })
+}
+
 /// Returns the relevant figures of a group: the label of each, and a cell for each mechanism that
 /// was played.
 pub(super) fn rows(group: &Group) -> Vec<(String, Vec<String>)> {
     let figures = figures(group).into_iter();
     let figures = figures.filter(|figure| matters(figure, group));
-    let row = |figure: Figure| {
+    let rows = figures.flat_map(|figure| {
         let cells = group.played().map(|(_, runs)| figure.cell(runs));
-        (figure.label.clone().into_owned(), cells.collect())
+        let row = (figure.label.clone().into_owned(), cells.collect());
+        [Some(row), elsewhere(&figure, group)]
+    });
+    rows.flatten().collect()
+}
+
+/// Returns the row of a figure for packets marked at the other point, if it differs there under a
+/// mechanism.
+fn elsewhere(figure: &Figure, group: &Group) -> Option<(String, Vec<String>)> {
+    if ![REACTION_TIME.id, GOODPUT.id, MEAN_QUEUE.id].contains(&figure.id) {
+        return None;
+    }
+    let played = group.rows.iter().filter(|row| row.runs().is_some());
+    let spreads = |row: &Row| {
+        let (_, there) = row.elsewhere.as_ref()?;
+        figure.spread(row.runs()?).zip(figure.spread(there))
     };
-    figures.map(row).collect()
+    let at = group
+        .rows
+        .iter()
+        .find_map(|row| Some(row.elsewhere.as_ref()?.0))?;
+    let differs = played
+        .clone()
+        .filter_map(spreads)
+        .any(|(a, b)| a.is_apart_from(&b));
+    let cells = played.map(|row| match &row.elsewhere {
+        Some((_, runs)) => figure.cell(runs),
+        None => "the same".to_owned(),
+    });
+    differs.then(|| {
+        (
+            format!("{}, marked on {}", figure.label, at.id()),
+            cells.collect(),
+        )
+    })
 }
 
 /// Returns every figure, those of individual flows after that of all flows.
 fn figures(group: &Group) -> Vec<Figure> {
     let mut figures = figures::all();
-    if let Some(run) = group.played().find_map(|(_, runs)| runs.first()) {
-        let at = figures.iter().position(|figure| figure.id == "fairness");
-        let at = at.unwrap_or(figures.len());
-        figures.splice(at..at, figures::of_like_flows(run));
-    }
+    let runs: Vec<&Metrics> = group.played().flat_map(|(_, runs)| runs).collect();
+    let at = figures.iter().position(|figure| figure.id == "fairness");
+    let at = at.unwrap_or(figures.len());
+    figures.splice(at..at, figures::of_like_flows(&runs));
     figures
 }
 
@@ -120,8 +212,12 @@ pub(super) fn heading(comparison: &Comparison, group: &Group) -> String {
         true => "; for runs in which all flows completed, until then",
         false => "",
     };
+    let thresholds = thresholds::common(group).map(|text| format!("; {text}"));
     let counted = format!("; {duration} played, mean queue to fairness from {warm_up} on{done}");
-    heading + &counted + "; drifts are the change between its halves, as a share of the greater one"
+    heading
+        + &counted
+        + "; drifts are the change between its halves, as a share of the greater one"
+        + &thresholds.unwrap_or_default()
 }
 
 fn table(group: &Group) -> String {
@@ -209,6 +305,59 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("of these repeated"), "{text}");
+    }
+
+    #[test]
+    fn thresholds_too_shallow_for_the_distance_are_reported() {
+        let mut comparison = comparison();
+        let port = |kmax| super::super::PortThresholds {
+            rate: crate::units::Rate::new(25_000_000_000).unwrap(),
+            ports: 1,
+            marking: fcn_node::congestion_point::Marking {
+                kmin: kmax / 4,
+                kmax,
+                pmax: 0.2,
+            },
+            marks_at: crate::scenario::model::MarkingPoint::Departure,
+            queue: 400_000,
+        };
+        let group = &mut comparison.groups[0];
+        // 6 µs at 25 Gbit/s are 18,750 octets.
+        for (kmax, is_reported) in [(18_000, true), (20_000, false)] {
+            for row in &mut group.rows {
+                row.thresholds = vec![port(kmax)];
+            }
+            assert_eq!(thresholds::too_shallow(group).is_some(), is_reported);
+        }
+        let text = text(&comparison);
+        assert!(
+            text.contains("; thresholds of every mechanism: Kmin 5 kB, Kmax 20 kB, Pmax 0.2 on departure, queue 400 kB at 25 Gbit/s\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn runs_that_deliver_nothing_are_not_settled() {
+        let mut comparison = comparison();
+        for run in comparison.groups[0].rows[0].played.as_mut().unwrap() {
+            (run.goodput, run.lost) = (0.0, 3_000_000);
+            run.halves = Some(halves(0.0, 0.0));
+            run.beyond_queue = Some((1_600_000, 1_000_000));
+        }
+        for run in comparison.groups[0].rows[1].played.as_mut().unwrap() {
+            run.satisfied = vec!["victim".into()];
+        }
+        assert_eq!(comparison.groups[0].rows[0].unsettled(), ["goodput"]);
+        let text = text(&comparison);
+        for remark in [
+            "\nNot settled: pfc: no flow delivered anything in the measured time, and 3,000,000 \
+             packets were lost; a longer run",
+            "\nPeak queue above the queue's own limit: 1.6 MB in a queue of 1 MB under pfc; PFC",
+            "\nFairness counts flows that get all that they ask for, whatever the others get: victim \
+             under cnp\n",
+        ] {
+            assert!(text.contains(remark), "{text}");
+        }
     }
 
     #[test]

@@ -35,7 +35,18 @@ const ENTRIES: [&str; 6] = ["host", "switch", "link", "flow", "fault", "inject"]
 /// Keys of `[defaults]`: a table for each `[[entry]]`, named like it, and those of the entry's keys
 /// that may be given directly.
 const DEFAULTS: [(&str, &[&str]); 4] = [
-    ("host", &["dcqcn", "telemetry", "rate", "delay"]),
+    (
+        "host",
+        &[
+            "dcqcn",
+            "telemetry",
+            "hpcc",
+            "swift",
+            "timely",
+            "rate",
+            "delay",
+        ],
+    ),
     ("switch", &["marking", "limits", "pause"]),
     ("link", &["rate", "delay"]),
     ("flow", &[]),

@@ -121,9 +121,25 @@ impl From<serde_path_to_error::Error<toml_edit::de::Error>> for Refusal {
         Self {
             path: error.path().iter().map(step).collect(),
             span: error.inner().span(),
-            message: error.inner().message().trim().to_owned(),
+            message: in_words(error.inner().message().trim()),
         }
     }
+}
+
+/// Replaces the name of a type at the end of serde's message by the values that are allowed.
+fn in_words(message: &str) -> String {
+    let types = [
+        (" expected u8", "a whole number from 0 to 255"),
+        (" expected u16", "a whole number from 0 to 65535"),
+        (" expected u32", "a whole number from 0 to 4294967295"),
+        (" expected u64", "a whole number from 0"),
+        (" expected f64", "a number"),
+    ];
+    let found = types.iter().find_map(|(name, words)| {
+        let before = message.strip_suffix(name)?;
+        Some(format!("{before} expected {words}"))
+    });
+    found.unwrap_or_else(|| message.to_owned())
 }
 
 /// Returns the refusal of the value at a path, with a message.

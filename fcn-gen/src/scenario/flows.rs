@@ -114,11 +114,16 @@ impl Builder<'_> {
         let ip = keys.ip.map_or(self.ip, |ip| ip.0);
         let [source, destination] =
             [pair.from, pair.to].map(|id| self.roles.addresses[id].for_family(ip));
-        let mtu = keys.mtu.map_or(1024, |mtu| mtu.0);
+        let mtu = pair.mtu();
         let (start, stop) = self.times(pair)?;
         let (round, window) = self.round_and_window(pair, mtu);
         let window = keys.window.map_or(window, |window| window.0);
-        let ack_every = keys.ack_every.unwrap_or(16.min(window));
+        let usual = if self.roles.uses_hpcc(pair.from) {
+            1
+        } else {
+            16
+        };
+        let ack_every = keys.ack_every.unwrap_or(usual.min(window));
         if !(1..=window).contains(&ack_every) {
             refuse!(
                 pair.key("ack_every"),
@@ -182,11 +187,10 @@ impl Builder<'_> {
     /// Returns the round-trip time of packets of `mtu` octets, and the window: four times the
     /// packets in flight when the slowest link is full, so that windows do not hide congestion.
     fn round_and_window(&self, pair: &Pair<'_>, mtu: u16) -> (Ps, u32) {
-        let (mut round, mut packet) = (Ps(0), Ps(1));
-        for link in self.roles.topology.links_on(&pair.path) {
-            round = round + link.delay + link.delay + link.rate.time(u64::from(mtu) + 100);
-            packet = packet.max(link.rate.time(mtu.into()));
-        }
+        let round = pair.round(self.roles.topology);
+        let times =
+            (self.roles.topology.links_on(&pair.path)).map(|link| link.rate.time(mtu.into()));
+        let packet = times.max().unwrap_or_default().max(Ps(1));
         let packets = (round.0 / packet.0).saturating_mul(4).max(WINDOW);
         let window = u32::try_from(packets).unwrap_or(WIDEST);
         (round, window.min(WIDEST))
@@ -194,12 +198,21 @@ impl Builder<'_> {
 
     fn trace(&self, pair: &Pair<'_>, ip: u8) -> Result<Option<IoamTrace>, Refusal> {
         let keys = pair.keys;
-        let by_mechanism = if self.file.mechanism == Mechanism::FastCnpIoam && ip == 6 {
+        let counts = self.roles.uses_hpcc(pair.from);
+        let by_mechanism = if counts || self.file.mechanism == Mechanism::FastCnpIoam && ip == 6 {
             TraceKind::Preallocated
         } else {
             TraceKind::None
         };
         let kind = keys.trace.unwrap_or(by_mechanism);
+        if counts && kind != TraceKind::Preallocated {
+            refuse!(
+                pair.key("trace"),
+                "`{}` is controlled by HPCC, which needs a preallocated trace (trace = \
+                 \"preallocated\", or another control of its sender)",
+                pair.name
+            );
+        }
         if kind == TraceKind::None {
             return Ok(None);
         }
@@ -228,6 +241,7 @@ impl Builder<'_> {
             incremental: kind == TraceKind::Incremental,
             nodes: nodes as u8,
             namespace: keys.trace_namespace,
+            counts,
         }))
     }
 

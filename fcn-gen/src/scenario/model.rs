@@ -139,6 +139,8 @@ pub struct Host {
     pub answers_unknown_options: bool,
     /// Time to generate a CNP.
     pub notification_delay: Ps,
+    /// Time from the arrival of a notification until the NIC applies it.
+    pub reaction_delay: Ps,
 }
 
 /// A switch or router.
@@ -165,11 +167,40 @@ pub struct Switch {
     pub border_filter: bool,
 }
 
+fcn_wire::identified! {
+    /// Time at which a switch compares the queue of a packet with the thresholds: to mark it, or to
+    /// notify.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    MarkingPoint {
+        /// When the packet joins the queue: the octets before it count (DCQCN, SIGCOMM 2015,
+        /// section 3.1). A mark then waits in the queue with its packet.
+        Arrival = "arrival",
+        /// When the packet leaves: the octets after it count, as in most switches, and in the
+        /// simulator published with HPCC.
+        #[default]
+        Departure = "departure",
+    }
+}
+
+impl MarkingPoint {
+    /// Returns the other point.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Arrival => Self::Departure,
+            Self::Departure => Self::Arrival,
+        }
+    }
+}
+
 /// Thresholds of a port's queues.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
     /// Thresholds at which a queue counts as congested.
     pub marking: Marking,
+    /// Time at which they apply. On real links, always the packet's arrival.
+    pub marks_at: MarkingPoint,
     /// Capacity of an egress queue in octets; further packets are dropped.
     pub queue: u64,
     /// Priority-based flow control of packets received on the port, if the switch uses it.
@@ -181,6 +212,7 @@ impl Default for Thresholds {
     fn default() -> Self {
         Self {
             marking: Marking::default(),
+            marks_at: MarkingPoint::default(),
             queue: u64::MAX,
             pfc: None,
         }

@@ -5,6 +5,7 @@ use super::limits;
 use super::model::NodeId;
 use super::schema::{File, FlowKeys, Pairs, Patterns};
 use super::topology::{Paths, Topology};
+use crate::units::Ps;
 use std::collections::HashSet;
 
 /// A flow before its numbers are determined.
@@ -27,6 +28,19 @@ impl Pair<'_> {
     /// Returns the path of a key of its entry.
     pub fn key(&self, key: &str) -> String {
         format!("flow.{}.{key}", self.entry)
+    }
+
+    /// Returns the octets of payload of its packets.
+    pub fn mtu(&self) -> u16 {
+        self.keys.mtu.map_or(1024, |mtu| mtu.0)
+    }
+
+    /// Returns the round-trip time of its packets without queues.
+    pub fn round(&self, topology: &Topology<'_>) -> Ps {
+        let octets = u64::from(self.mtu()) + 100;
+        topology.links_on(&self.path).fold(Ps(0), |round, link| {
+            round + link.delay + link.delay + link.rate.time(octets)
+        })
     }
 }
 

@@ -9,17 +9,18 @@ use super::model::{
 };
 use super::pairs::Pair;
 use super::schema::{
-    Ability, CnpAs, CnpForm, ControlKind, File, HostKeys, Label, Patterns, Span, SwitchKeys,
+    Ability, CnpAs, CnpForm, ControlKind, File, HostKeys, Label, Nic, Patterns, Span, SwitchKeys,
     TunnelKind,
 };
 use super::thresholds::thresholds;
 use super::topology::{Entry, Topology};
 use crate::units::Ps;
 use core::cell::Cell;
+use core::time::Duration;
 use fcn_node::congestion_point::{self, Ability as Known, CnpName};
 use fcn_node::proxy_directory::Reading;
 use fcn_node::reaction_point::detour::Detour;
-use fcn_node::reaction_point::{self, Control};
+use fcn_node::reaction_point::{self, Control, dcqcn};
 use fcn_node::{ingress_pe, notification_point, proxy};
 use fcn_wire::pnc::Prefix;
 use std::collections::{HashMap, HashSet};
@@ -40,9 +41,11 @@ pub(super) struct Roles<'t, 'a> {
     ingress: Option<NodeId>,
     /// True if a receiver sends Fast CNPs.
     fast_receivers: bool,
-    proxies: Vec<ServedPrefixes>,
-    /// By switch, if receivers send the notifications: the longest round trip of a flow through it.
+    /// True if a host controls its rate by HPCC, for which switches write counts.
+    hpcc: bool,
+    /// By sender: the longest round trip of its flows, without queues.
     rounds: HashMap<NodeId, Ps>,
+    proxies: Vec<ServedPrefixes>,
     reading: Reading,
     /// Number of prefixes in lists so far.
     listed: Cell<usize>,
@@ -103,8 +106,9 @@ impl<'t, 'a> Roles<'t, 'a> {
             edges,
             wan,
             fast_receivers: file.host.iter().any(answers_fast),
+            rounds: rounds(topology, pairs),
+            hpcc: (file.host.iter()).any(|host| host.control == Some(ControlKind::Hpcc)),
             proxies: Vec::new(),
-            rounds: rounds(topology, mechanism, pairs),
             reading: file.pnc_at,
             listed: Cell::new(0),
         };
@@ -314,12 +318,51 @@ impl<'t, 'a> Roles<'t, 'a> {
             Some(list) => self.access(list, 0, |_| String::new())?,
             None => trusted.get(&self.domains[id]).cloned().unwrap_or_default(),
         };
+        let line_rate = self.topology.links_at(id).map(|(_, link)| link.rate).min();
+        let line_rate = line_rate.map_or(0.0, |rate| rate.bits_per_second() as f64);
+        let (nic, cnp_interval) = match host.nic {
+            None | Some(Nic::Sigcomm15) => (dcqcn::Params::default(), None),
+            Some(Nic::HpccNs3) => (
+                dcqcn::Params::hpcc_ns3(line_rate),
+                Some(Duration::from_nanos(1)),
+            ),
+            Some(Nic::Connectx) => (dcqcn::Params::connectx(), Some(Duration::from_micros(4))),
+        };
+        let swift = host.swift;
+        for (key, [less, more]) in [
+            ("swift.fs_min", [swift.fs_min, swift.fs_max]),
+            (
+                "swift.least_window",
+                [swift.least_window, swift.most_window],
+            ),
+        ] {
+            if less >= more {
+                let limit = key.replace("min", "max").replace("least", "most");
+                refuse!(
+                    self.topology.path(id, key),
+                    "{less} packets must be fewer than {limit}, {more}"
+                );
+            }
+        }
+        let (low, high) = (host.timely.t_low, host.timely.t_high);
+        if low >= high {
+            refuse!(
+                self.topology.path(id, "timely.T_low"),
+                "T_low ({low:?}) must be below T_high ({high:?})"
+            );
+        }
         let by_ioam = self.mechanism == Mechanism::FastCnpIoam;
         let control = match host.control {
             Some(ControlKind::Fixed) => Control::Fixed,
+            Some(ControlKind::Hpcc) => {
+                let round = self.rounds.get(&id).copied().unwrap_or_default();
+                Control::Hpcc(host.hpcc.params(round))
+            }
+            Some(ControlKind::Swift) => Control::Swift(host.swift),
+            Some(ControlKind::Timely) => Control::Timely(host.timely),
             Some(ControlKind::Telemetry) => Control::Telemetry(host.telemetry),
             None if by_ioam => Control::Telemetry(host.telemetry),
-            None | Some(ControlKind::Dcqcn) => Control::Dcqcn(host.dcqcn),
+            None | Some(ControlKind::Dcqcn) => Control::Dcqcn(host.dcqcn.over(nic)),
         };
         let defaults = Detour::default();
         let detour = (host.detours > 0).then(|| Detour {
@@ -334,6 +377,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             access_list,
             verify_icrc: host.verify_icrc.unwrap_or(defaults.verify_icrc),
             detour,
+            merge: host.merge_interval.map_or(defaults.merge, Ps::into),
             ..defaults
         };
         let answers_ce = host
@@ -342,7 +386,9 @@ impl<'t, 'a> Roles<'t, 'a> {
         let notification = answers_ce.then(|| {
             let defaults = notification_point::Config::default();
             notification_point::Config {
-                interval: host.cnp_interval.map_or(defaults.interval, Span::duration),
+                interval: (host.cnp_interval.map(Span::duration))
+                    .or(cnp_interval)
+                    .unwrap_or(defaults.interval),
                 fast_cnp: answers_fast(host),
                 ..defaults
             }
@@ -352,6 +398,7 @@ impl<'t, 'a> Roles<'t, 'a> {
             notification,
             answers_unknown_options: host.answers_unknown_options.unwrap_or(!able),
             notification_delay: host.notification_delay.unwrap_or(NOTIFICATION_DELAY),
+            reaction_delay: host.reaction_delay.unwrap_or_default(),
         })
     }
 
@@ -368,11 +415,10 @@ impl<'t, 'a> Roles<'t, 'a> {
         // mechanisms.
         let lossless = self.mechanism != Mechanism::None
             && switch.pfc.unwrap_or(self.mechanism == Mechanism::Pfc);
-        let round = self.rounds.get(&id).copied().unwrap_or_default();
         let path = |key: &str| self.topology.path(id, key);
         let links = self.topology.links_at(id);
         let ports: Result<_, Refusal> = links
-            .map(|(id, link)| Ok((id, thresholds(switch, link.rate, round, lossless, path)?)))
+            .map(|(id, link)| Ok((id, thresholds(switch, link.rate, lossless, path)?)))
             .collect();
         Ok(Switch {
             congestion: self.congestion(id, switch, senders)?,
@@ -467,11 +513,19 @@ impl<'t, 'a> Roles<'t, 'a> {
         Ok(Some(number))
     }
 
+    /// Returns true if a host controls its rate by HPCC.
+    pub fn uses_hpcc(&self, id: NodeId) -> bool {
+        match self.topology.nodes[id].entry {
+            Entry::Host(host) => host.control == Some(ControlKind::Hpcc),
+            Entry::Switch(_) => false,
+        }
+    }
+
     /// Returns true if a node writes into IOAM traces.
     pub fn writes_ioam(&self, id: NodeId) -> bool {
-        let by_mechanism = self.mechanism == Mechanism::FastCnpIoam;
+        let by_default = self.mechanism == Mechanism::FastCnpIoam || self.hpcc;
         match self.topology.nodes[id].entry {
-            Entry::Switch(switch) => switch.ioam.unwrap_or(by_mechanism),
+            Entry::Switch(switch) => switch.ioam.unwrap_or(by_default),
             Entry::Host(_) => false,
         }
     }
@@ -552,24 +606,12 @@ fn answers_fast(host: &HostKeys) -> bool {
     host.cnp_form == Some(CnpForm::FastCnp)
 }
 
-/// Returns, for each switch, the longest round trip without queues of a flow through it, if
-/// receivers notify senders.
-fn rounds(
-    topology: &Topology<'_>,
-    mechanism: Mechanism,
-    pairs: &[Pair<'_>],
-) -> HashMap<NodeId, Ps> {
+/// Returns, for each sender, the longest round trip of its flows without queues.
+fn rounds(topology: &Topology<'_>, pairs: &[Pair<'_>]) -> HashMap<NodeId, Ps> {
     let mut rounds = HashMap::new();
-    if mechanism != Mechanism::Cnp {
-        return rounds;
-    }
     for pair in pairs {
-        let way: u64 = topology.links_on(&pair.path).map(|link| link.delay.0).sum();
-        let round = Ps(way.saturating_mul(2));
-        for id in pair.path.iter().filter(|id| !topology.is_host(**id)) {
-            let longest: &mut Ps = rounds.entry(*id).or_insert(round);
-            *longest = round.max(*longest);
-        }
+        let longest: &mut Ps = rounds.entry(pair.from).or_default();
+        *longest = pair.round(topology).max(*longest);
     }
     rounds
 }

@@ -2,7 +2,7 @@
 //! neighbours define their meaning.
 
 use super::limits::{FLOWS, INJECTED, MTUS};
-use super::model::{Mechanism, ProxyKnownBy};
+use super::model::{MarkingPoint, Mechanism, ProxyKnownBy};
 use crate::stress::{DataOpcode, Kind, MOST_CONNECTIONS, MOST_TRACE_NODES};
 use crate::units::{Delay, Ps, Rate, Size};
 use core::fmt::Display;
@@ -10,7 +10,7 @@ use core::num::NonZeroU64;
 use core::time::Duration;
 use fcn_node::limiter::Limits;
 use fcn_node::proxy_directory::Reading;
-use fcn_node::reaction_point::{dcqcn, telemetry};
+use fcn_node::reaction_point::{dcqcn, hpcc, swift, telemetry, timely};
 use fcn_wire::Profile;
 use fcn_wire::bth::MAX_24;
 use serde::{Deserialize, Deserializer};
@@ -81,6 +81,8 @@ checked! {
     Probability(f64 as "f64"), |p| (0.0..=1.0).contains(&p), |p| format!("{p} is not a valid probability; 0 to 1 are allowed");
     /// A link's utilisation.
     Utilisation(f64 as "f64"), |u| (0.01..=1.0).contains(&u), |u| format!("{u} is out of range; 0.01 to 1 are allowed");
+    /// A number of packets of a window, or of a change of it.
+    Packets(f64 as "f64"), |packets| (0.000_1..=1e6).contains(&packets), |packets| format!("{packets} packets are out of range; 0.0001 to 1000000 are allowed");
     /// A duration greater than zero.
     Span(Ps as "Ps"), |span| span.as_nanos() > 0, |span| format!("{span} is too short; at least \"1ns\" is allowed");
     /// Interval of routing advertisements.
@@ -231,7 +233,9 @@ words! {
     /// Source address and hop limit of a switch's plain CNPs.
     CnpAs { Receiver, Own }
     /// Rate control of a host.
-    ControlKind { Dcqcn, Telemetry, Fixed }
+    ControlKind { Dcqcn, Telemetry, Hpcc, Swift, Timely, Fixed }
+    /// NIC whose documented parameters are the defaults of a host.
+    Nic { Sigcomm15, HpccNs3, Connectx }
     /// Encapsulation of a provider edge.
     TunnelKind { Srv6, Vxlan, SrMpls }
     /// IOAM trace in a flow's packets.
@@ -278,35 +282,65 @@ pub(super) struct HostKeys {
     pub detours: u32,
     pub detour_hold: Option<Ps>,
     pub detour_rest: Option<Ps>,
-    #[serde(default, deserialize_with = "DcqcnKeys::deserialize")]
-    pub dcqcn: dcqcn::Params,
+    pub nic: Option<Nic>,
+    pub reaction_delay: Option<Ps>,
+    pub merge_interval: Option<Ps>,
+    #[serde(default)]
+    pub dcqcn: DcqcnKeys,
     #[serde(default, deserialize_with = "TelemetryKeys::deserialize")]
     pub telemetry: telemetry::Params,
+    #[serde(default)]
+    pub hpcc: HpccKeys,
+    #[serde(default, deserialize_with = "SwiftKeys::deserialize")]
+    pub swift: swift::Params,
+    #[serde(default, deserialize_with = "TimelyKeys::deserialize")]
+    pub timely: timely::Params,
 }
 
-#[derive(Deserialize)]
-#[serde(
-    remote = "dcqcn::Params",
-    default = "dcqcn::Params::default",
-    deny_unknown_fields
-)]
-struct DcqcnKeys {
-    #[serde(deserialize_with = "probability")]
-    g: f64,
-    #[serde(rename = "K", deserialize_with = "span")]
-    k: Duration,
-    #[serde(rename = "T", deserialize_with = "span")]
-    t: Duration,
-    #[serde(rename = "B", deserialize_with = "octets")]
-    b: u64,
+/// The keys of `[host.dcqcn]`; those left out follow from the host's NIC.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DcqcnKeys {
+    g: Option<Probability>,
+    #[serde(rename = "K")]
+    k: Option<Span>,
+    #[serde(rename = "T")]
+    t: Option<Span>,
+    #[serde(rename = "B")]
+    b: Option<Size>,
     #[serde(rename = "F")]
-    f: u32,
-    #[serde(rename = "R_AI", deserialize_with = "bits_per_second")]
-    r_ai: f64,
-    #[serde(rename = "R_HAI", deserialize_with = "bits_per_second")]
-    r_hai: f64,
-    #[serde(rename = "R_min", deserialize_with = "bits_per_second")]
-    r_min: f64,
+    f: Option<u32>,
+    #[serde(rename = "R_AI")]
+    r_ai: Option<Rate>,
+    #[serde(rename = "R_HAI")]
+    r_hai: Option<Rate>,
+    #[serde(rename = "R_min")]
+    r_min: Option<Rate>,
+    cut_interval: Option<Ps>,
+    clamp_target_rate: Option<bool>,
+    alpha_per_tick: Option<bool>,
+    least_factor: Option<Probability>,
+}
+
+impl DcqcnKeys {
+    /// Returns the parameters: those of `nic`, unless the file gives others.
+    pub fn over(&self, nic: dcqcn::Params) -> dcqcn::Params {
+        let rate = |own: Option<Rate>, of_nic| own.map_or(of_nic, |r| r.bits_per_second() as f64);
+        dcqcn::Params {
+            g: self.g.map_or(nic.g, |g| g.0),
+            k: self.k.map_or(nic.k, Span::duration),
+            t: self.t.map_or(nic.t, Span::duration),
+            b: self.b.map_or(nic.b, |b| b.0),
+            f: self.f.unwrap_or(nic.f),
+            r_ai: rate(self.r_ai, nic.r_ai),
+            r_hai: rate(self.r_hai, nic.r_hai),
+            r_min: rate(self.r_min, nic.r_min),
+            cut_interval: self.cut_interval.map_or(nic.cut_interval, Ps::into),
+            clamp_target_rate: self.clamp_target_rate.unwrap_or(nic.clamp_target_rate),
+            alpha_per_tick: self.alpha_per_tick.unwrap_or(nic.alpha_per_tick),
+            least_factor: self.least_factor.map_or(nic.least_factor, |share| share.0),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -330,6 +364,93 @@ struct TelemetryKeys {
     r_min: f64,
 }
 
+/// The keys of `[host.hpcc]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HpccKeys {
+    eta: Option<Utilisation>,
+    #[serde(rename = "T")]
+    t: Option<Span>,
+    #[serde(rename = "W_AI")]
+    w_ai: Option<Size>,
+    #[serde(rename = "maxStage")]
+    max_stage: Option<u32>,
+    #[serde(rename = "R_min")]
+    r_min: Option<Rate>,
+}
+
+impl HpccKeys {
+    /// Returns the parameters of a host whose longest round trip takes `round`.
+    pub fn params(&self, round: Ps) -> hpcc::Params {
+        let usual = hpcc::Params::default();
+        let r_min = self.r_min.map(|rate| rate.bits_per_second() as f64);
+        hpcc::Params {
+            eta: self.eta.map_or(usual.eta, |eta| eta.0),
+            t: self.t.map_or(round.into(), Span::duration),
+            w_ai: self.w_ai.map_or(usual.w_ai, |octets| octets.0 as f64),
+            max_stage: self.max_stage.unwrap_or(usual.max_stage),
+            r_min: r_min.unwrap_or(usual.r_min),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(
+    remote = "swift::Params",
+    default = "swift::Params::default",
+    deny_unknown_fields
+)]
+struct SwiftKeys {
+    #[serde(deserialize_with = "duration")]
+    base_target: Duration,
+    #[serde(deserialize_with = "duration")]
+    hop: Duration,
+    hops: u32,
+    #[serde(deserialize_with = "duration")]
+    fs_range: Duration,
+    #[serde(deserialize_with = "packets")]
+    fs_min: f64,
+    #[serde(deserialize_with = "packets")]
+    fs_max: f64,
+    #[serde(deserialize_with = "packets")]
+    ai: f64,
+    #[serde(deserialize_with = "probability")]
+    mdf: f64,
+    #[serde(deserialize_with = "probability")]
+    max_mdf: f64,
+    #[serde(deserialize_with = "octets")]
+    packet: u64,
+    #[serde(deserialize_with = "packets")]
+    least_window: f64,
+    #[serde(deserialize_with = "packets")]
+    most_window: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(
+    remote = "timely::Params",
+    default = "timely::Params::default",
+    deny_unknown_fields
+)]
+struct TimelyKeys {
+    #[serde(deserialize_with = "probability")]
+    alpha: f64,
+    #[serde(deserialize_with = "probability")]
+    beta: f64,
+    #[serde(deserialize_with = "bits_per_second")]
+    delta: f64,
+    #[serde(rename = "T_low", deserialize_with = "span")]
+    t_low: Duration,
+    #[serde(rename = "T_high", deserialize_with = "span")]
+    t_high: Duration,
+    #[serde(deserialize_with = "span")]
+    min_rtt: Duration,
+    #[serde(deserialize_with = "octets")]
+    segment: u64,
+    #[serde(rename = "R_min", deserialize_with = "bits_per_second")]
+    r_min: f64,
+}
+
 /// Reads a key of a role's parameters through a type that parses its format.
 macro_rules! read_as {
     ($($name:ident: $type:ty => $value:ty, $take:expr;)+) => {$(
@@ -344,7 +465,8 @@ read_as! {
     utilisation: Utilisation => f64, |read| read.0;
     span: Span => Duration, Span::duration;
     duration: Ps => Duration, Duration::from;
-    octets: Size => u64, |read| read.0;
+    octets: Size<1> => u64, |read| read.0;
+    packets: Packets => f64, |read| read.0;
     octets_f64: Size => f64, |read| read.0 as f64;
     bits_per_second: Rate => f64, |rate| rate.bits_per_second() as f64;
 }
@@ -396,6 +518,7 @@ pub(super) struct MarkingKeys {
     pub kmin: Option<Size>,
     pub kmax: Option<Size>,
     pub pmax: Option<Probability>,
+    pub at: Option<MarkingPoint>,
 }
 
 #[derive(Deserialize)]

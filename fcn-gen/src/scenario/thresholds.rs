@@ -3,7 +3,7 @@
 use super::error::{Refusal, refuse};
 use super::model::{Pfc, Thresholds};
 use super::schema::SwitchKeys;
-use crate::units::{Ps, Rate};
+use crate::units::Rate;
 use fcn_node::congestion_point::Marking;
 
 /// Kmin per Mbit/s of the port's rate: 8 µs of it. Kmax is four times as deep, and Pmax is 0.2.
@@ -11,9 +11,8 @@ use fcn_node::congestion_point::Marking;
 /// The simulator published with HPCC (SIGCOMM 2019) scales DCQCN's thresholds with the link, in a
 /// ratio of 1 to 4, with Pmax 0.2, but four times as deep (400 kB and 1.6 MB at 100 Gbit/s);
 /// DCQCN's own 5 kB, 200 kB and 1 % are for 40 Gbit/s. A quarter of HPCC's depth lets a few senders
-/// cause visible congestion within a millisecond. If receivers send the notifications and the round
-/// trip is longer, Kmin is the amount that the port sends in a round trip, so that the queue lasts
-/// until senders have slowed down and recovered: with 8 µs of data, the link would become idle.
+/// cause visible congestion within a millisecond. It is the same under every mechanism, so that a
+/// comparison compares mechanisms, not thresholds.
 const KMIN_PER_MBIT: u64 = 1;
 /// Minimum of the default Kmin: DCQCN's value.
 const LEAST_KMIN: u64 = 5_000;
@@ -30,12 +29,10 @@ const XOFF_PER_MBIT: u64 = 8;
 /// Minimum of the default Xoff, in octets.
 const LEAST_XOFF: u64 = 40_000;
 
-/// Returns the thresholds of a port of this rate. `round` is the round trip that receivers' CNPs
-/// have to bridge there, or 0; `path` returns the path of a switch's key.
+/// Returns the thresholds of a port of this rate; `path` returns the path of a switch's key.
 pub(super) fn thresholds(
     switch: &SwitchKeys,
     rate: Rate,
-    round: Ps,
     lossless: bool,
     path: impl Fn(&str) -> String,
 ) -> Result<Thresholds, Refusal> {
@@ -43,11 +40,9 @@ pub(super) fn thresholds(
     let queue = switch
         .queue
         .map_or((mbits * QUEUE_PER_MBIT).max(LEAST_QUEUE), |queue| queue.0);
-    let in_flight = (round.as_seconds_f64() * rate.bits_per_second() as f64 / 8.0) as u64;
-    let in_flight = in_flight.min(queue / 8);
 
     let marking = &switch.marking;
-    let least = (mbits * KMIN_PER_MBIT).max(LEAST_KMIN).max(in_flight);
+    let least = (mbits * KMIN_PER_MBIT).max(LEAST_KMIN);
     let kmin = marking.kmin.map_or(least, |kmin| kmin.0);
     let kmax = marking.kmax.map_or(kmin.saturating_mul(4), |kmax| kmax.0);
     if kmax < kmin {
@@ -86,6 +81,7 @@ pub(super) fn thresholds(
             kmax,
             pmax: marking.pmax.map_or(PMAX, |pmax| pmax.0),
         },
+        marks_at: marking.at.unwrap_or_default(),
         queue,
         pfc: lossless.then_some(Pfc {
             xoff,

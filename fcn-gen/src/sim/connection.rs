@@ -136,6 +136,8 @@ pub struct Counts {
     pub slowed: BTreeMap<&'static str, u64>,
     /// Time of the first rate reduction.
     pub first_slowed: Option<Ps>,
+    /// Time of the acknowledgement that completed the flow.
+    pub done_at: Option<Ps>,
     /// Samples of the flow's rate.
     pub rate: Vec<(u64, u64)>,
 }

@@ -29,6 +29,9 @@ pub enum Event {
     Advertise(u32),
     /// A notification is complete, and leaves: its index in the pool of pending notifications.
     Notify(u32),
+    /// A host's NIC applies a notification that has arrived: its index in the pool of received
+    /// ones.
+    React(u32),
     /// The warm-up ends.
     WarmedUp,
     /// Half of the time after the warm-up has passed.

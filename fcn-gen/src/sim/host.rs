@@ -10,13 +10,13 @@ use super::packet::{CE, NONE, Octets, Packet, PacketKind, Trace};
 use super::switch::{data_ecn, data_packet, raw};
 use super::{State, World};
 use crate::ioam::IoamTrace;
-use crate::scenario::model::{Host, Injected};
+use crate::scenario::model::{Host, Injected, NodeKind};
 use crate::truth::{MadeBy, Note};
 use crate::units::Ps;
 use fcn_node::reaction_point::{Ack, FlowId, Ignored, Reaction};
 use fcn_node::{DataPacket, NotificationPoint, OutgoingNotification, ReactionPoint, Time};
 use fcn_wire::bth::{Opcode, Qp};
-use fcn_wire::ioam::{OptType, TRACE_HEADER_LEN, TraceRepr};
+use fcn_wire::ioam::{OptType, TRACE_HEADER_LEN, Trace as IoamView, TraceRepr};
 use fcn_wire::{Frame, Notification};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -214,7 +214,7 @@ impl<L: Links> World<'_, L> {
 
     /// Creates a trace that no node has written into.
     fn empty_trace(&mut self, ioam: IoamTrace) -> u32 {
-        let node_len = IoamTrace::TYPE.node_len();
+        let node_len = ioam.trace_type().node_len();
         let units = node_len * usize::from(ioam.nodes);
         let room = if ioam.incremental { 0 } else { units * 4 };
         let header = TraceRepr {
@@ -222,7 +222,7 @@ impl<L: Links> World<'_, L> {
             node_len: node_len as u8,
             flags: 0,
             remaining_len: units as u8,
-            trace_type: IoamTrace::TYPE,
+            trace_type: ioam.trace_type(),
             reserved: 0,
         };
         let place = self.traces.take();
@@ -238,9 +238,31 @@ impl<L: Links> World<'_, L> {
         place
     }
 
+    /// Returns a copy of a data packet's trace, for its acknowledgement.
+    fn copied_trace(&mut self, place: u32) -> u32 {
+        let copy = self.traces.take();
+        let mut to = self
+            .traces
+            .at_mut(copy)
+            .map(std::mem::take)
+            .unwrap_or_default();
+        if let Some(from) = self.traces.at(place) {
+            to.opt_type = from.opt_type;
+            to.bytes.clear();
+            to.bytes.extend_from_slice(&from.bytes);
+        }
+        if let Some(there) = self.traces.at_mut(copy) {
+            *there = to;
+        }
+        copy
+    }
+
     /// Processes a packet that arrives at a host.
     pub(super) fn host_receives(&mut self, node: u32, packet: Packet) {
         if packet.to == node && packet.tunnel == NONE {
+            if self.reacts_later(node, &packet) {
+                return;
+            }
             match packet.kind {
                 PacketKind::Data => self.receive_data(node, &packet),
                 PacketKind::Ack | PacketKind::Nak => self.receive_answer(&packet),
@@ -248,6 +270,35 @@ impl<L: Links> World<'_, L> {
             }
         }
         self.discard(&packet);
+    }
+
+    /// Returns true if a packet is a notification that the host's NIC takes time to apply; it is
+    /// kept until then. On real links, the actual processing time is the delay.
+    fn reacts_later(&mut self, node: u32, packet: &Packet) -> bool {
+        let NodeKind::Host(host) = &self.simulation.nodes[node as usize].kind else {
+            return false;
+        };
+        if host.reaction_delay == Ps(0) || packet.kind != PacketKind::Frame || L::REAL {
+            return false;
+        }
+        let octets = self.octets.at(packet.extra);
+        let is_notification = octets.is_some_and(|octets| octets.note.is_some());
+        if is_notification {
+            let place = self.received.put(Some((node, *packet)));
+            let at = self.now + host.reaction_delay;
+            self.events.plan(at, Event::React(place));
+        }
+        is_notification
+    }
+
+    /// Applies a notification that a host has received.
+    pub(super) fn react(&mut self, place: u32) {
+        let received = self.received.at_mut(place).and_then(Option::take);
+        self.received.release(place);
+        if let Some((node, packet)) = received {
+            self.receive_frame(node, &packet);
+            self.discard(&packet);
+        }
     }
 
     fn receive_data(&mut self, node: u32, packet: &Packet) {
@@ -267,12 +318,18 @@ impl<L: Links> World<'_, L> {
             Answer::Ack(index) => (PacketKind::Ack, index),
             Answer::Nak(index) => (PacketKind::Nak, index),
         };
-        let len = Frames::len(values, Opcode::RC_ACKNOWLEDGE, 0, 0);
+        let extra = match values.ioam {
+            Some(ioam) if ioam.counts && kind == PacketKind::Ack => self.copied_trace(packet.extra),
+            _ => NONE,
+        };
+        let trace = self.traces.at(extra).map_or(0, |trace| trace.bytes.len());
+        let len = Frames::len(values, Opcode::RC_ACKNOWLEDGE, 0, trace);
         let acknowledgement = Packet {
             class: packet.class,
             ecn: data_ecn(values.ecn),
             flow: packet.flow,
             index,
+            extra,
             ..Packet::new(kind, values.from as u32, len)
         };
         self.host_sends(node, acknowledgement);
@@ -309,25 +366,44 @@ impl<L: Links> World<'_, L> {
         };
         connection.deadline = self.now + values.retransmit_timeout;
         if connection.is_done() {
+            connection.counts.done_at = Some(self.now);
             self.recorder.last_finished = self.now;
             self.finish(packet.flow);
         } else {
-            self.acked(packet.flow, acked);
+            self.acked(packet, acked);
             self.make_ready(packet.flow);
         }
     }
 
-    /// Passes an acknowledgement to the flow's controller.
-    fn acked(&mut self, flow: u32, acked: Acked) {
+    /// Passes an acknowledgement to the flow's controller, with the trace that it returns.
+    fn acked(&mut self, packet: &Packet, acked: Acked) {
+        let flow = packet.flow;
         let values = &self.simulation.flows[flow as usize];
-        let control = self.connections[flow as usize].control;
+        let connection = &self.connections[flow as usize];
+        let control = connection.control;
+        let in_flight = (connection.sent - connection.acknowledged) * u64::from(values.mtu);
         if let (Some(id), Some(sent_at)) = (control, acked.sent_at) {
             let ack = Ack {
                 rtt: self.now.since(sent_at).into(),
                 octets: acked.octets,
             };
             let now = self.now.into();
-            self.host(values.from as u32).reaction.on_ack(now, id, &ack);
+            let reaction = &mut self.nodes[values.from].host().reaction;
+            if reaction.goes_by_acks() {
+                let before = (reaction.rate(now, id), reaction.window(id));
+                let trace = self.traces.in_packet(packet);
+                let trace = trace.and_then(|(kind, bytes)| IoamView::new_checked(kind, bytes).ok());
+                match trace {
+                    Some(trace) => reaction.on_telemetry(now, id, (&ack, in_flight), &trace),
+                    None => reaction.on_ack(now, id, &ack),
+                }
+                let after = (reaction.rate(now, id), reaction.window(id));
+                if after.0 < before.0 || after.1 < before.1 {
+                    self.recorder.slowed(self.now);
+                }
+            } else {
+                reaction.on_ack(now, id, &ack);
+            }
             self.apply_window(flow);
         }
     }

@@ -189,6 +189,8 @@ struct World<'s, L> {
     emitted: Vec<u8>,
     /// Notifications being generated.
     pending: Pool<Option<Pending>>,
+    /// Notifications that hosts have received and not applied yet, by node.
+    received: Pool<Option<(u32, Packet)>>,
     links: L,
 }
 
@@ -267,6 +269,7 @@ impl<'s, L: Links> World<'s, L> {
             scratch: Vec::new(),
             emitted: vec![0; OutgoingNotification::MAX_LEN],
             pending: Pool::default(),
+            received: Pool::default(),
             links,
             simulation,
         }
@@ -323,6 +326,7 @@ impl<'s, L: Links> World<'s, L> {
             Event::Inject(index) => self.inject(index),
             Event::Advertise(node) => self.advertise(node),
             Event::Notify(place) => self.notification_ready(place),
+            Event::React(place) => self.react(place),
             Event::WarmedUp => self.warmed_up(),
             Event::HalfCounted => {
                 self.recorder.half = Totals::at(self.now, &self.connections, &self.ports);
@@ -445,8 +449,8 @@ impl<'s, L: Links> World<'s, L> {
             return;
         }
         let node = port.node;
-        if let Some(packet) = port.dequeue() {
-            self.leaves(index, &packet);
+        if let Some(mut packet) = port.dequeue() {
+            self.leaves(index, &mut packet);
             self.transmit(index, packet);
             if self.ports[index as usize].has_ready() || self.has_ready_flow(node) {
                 self.plan_free(index);
@@ -519,8 +523,9 @@ impl<'s, L: Links> World<'s, L> {
     fn discard(&mut self, packet: &Packet) {
         match packet.kind {
             PacketKind::Frame => self.octets.release(packet.extra),
-            PacketKind::Data => self.traces.release(packet.extra),
-            PacketKind::Ack | PacketKind::Nak => {}
+            PacketKind::Data | PacketKind::Ack | PacketKind::Nak => {
+                self.traces.release(packet.extra);
+            }
         }
     }
 

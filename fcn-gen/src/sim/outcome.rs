@@ -47,8 +47,18 @@ pub struct Metrics {
     /// Share of the time after the warm-up in which the busiest egress port of a switch was
     /// sending, 0 to 1.
     pub utilisation: f64,
-    /// Goodput of each flow, by name, in the scenario's order.
+    /// Goodput of each flow, by name, in the scenario's order: after the warm-up, or from its start
+    /// to its completion for a flow that is complete.
     pub by_flow: Vec<(String, f64)>,
+    /// Time from the start of each flow to its completion, in the scenario's order; `None` if it
+    /// was not complete.
+    pub completion_by_flow: Vec<Option<Ps>>,
+    /// Names of the flows that get all that they ask for: as much as their rate limit and the links
+    /// of their hosts allow. Congestion control does not determine their share.
+    pub satisfied: Vec<String>,
+    /// The deepest queue above its own limit, in octets, and that limit: data that PFC protects are
+    /// limited by ingress port only.
+    pub beyond_queue: Option<(u64, u64)>,
     /// Notifications about a flow that another node had notified less than 50 µs before.
     pub repeated: u64,
     /// Jain's fairness index over the flows' goodput: 1 means equal shares.

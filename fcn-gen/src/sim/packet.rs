@@ -73,8 +73,11 @@ pub struct Packet {
     pub label: u32,
     /// The ingress port at the present node, or [`NONE`].
     pub came_by: u32,
-    /// Data: index of its IOAM trace in the [`Pool`], or [`NONE`]. Frame: index of its octets.
+    /// Data and acknowledgements: index of the IOAM trace in the [`Pool`], or [`NONE`]. Frame: index
+    /// of its octets.
     pub extra: u32,
+    /// Time at which it joined the present queue of a switch.
+    pub queued_at: Ps,
     /// Data: index of the packet in its flow. Acknowledgements: index of the data packet concerned.
     pub index: u64,
 }
@@ -98,6 +101,7 @@ impl Packet {
             label: 0,
             came_by: NONE,
             extra: NONE,
+            queued_at: Ps(0),
             index: 0,
         }
     }
@@ -238,9 +242,10 @@ impl<T: Default> Pool<T> {
 }
 
 impl Pool<Trace> {
-    /// Returns the trace in a data packet, if it has one.
+    /// Returns the trace in a data packet, or returned by an acknowledgement, if it has one.
     pub fn in_packet(&self, packet: &Packet) -> Option<(OptType, &[u8])> {
-        let trace = (packet.kind == PacketKind::Data).then(|| self.at(packet.extra))??;
+        let has_one = matches!(packet.kind, PacketKind::Data | PacketKind::Ack);
+        let trace = has_one.then(|| self.at(packet.extra))??;
         Some((trace.opt_type, &trace.bytes))
     }
 }

@@ -16,6 +16,8 @@ pub struct Load {
     octets: u64,
     /// Bits per second in the last complete window.
     pub rate: f64,
+    /// Octets sent since the start, with preamble, FCS and gap.
+    pub total: u64,
 }
 
 impl Load {
@@ -28,6 +30,7 @@ impl Load {
             self.octets = 0;
         }
         self.octets += u64::from(octets);
+        self.total += u64::from(octets.max(SHORTEST_FRAME) + WIRE_OVERHEAD);
     }
 }
 

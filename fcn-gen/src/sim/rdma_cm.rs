@@ -57,6 +57,7 @@ impl<L: Links> World<'_, L> {
         let connection = &mut self.connections[flow as usize];
         connection.stop();
         if connection.stage == Stage::Open && connection.is_done() {
+            connection.counts.done_at = Some(self.now);
             self.finish(flow);
         }
     }

@@ -2,21 +2,39 @@
 //! bounded, regardless of the length.
 
 use super::connection::Connection;
+use super::frames::Frames;
 use super::outcome::{Half, Metrics, Outcome, SAMPLES, Timeouts};
-use super::packet::{CE, Packet, PacketKind};
+use super::packet::{CE, Packet, PacketKind, WIRE_OVERHEAD};
 use super::port::{Port, Work};
-use crate::scenario::model::{NodeKind, Simulation};
+use crate::ioam::IoamTrace;
+use crate::scenario::model::{Flow, NodeKind, Simulation, Thresholds};
 use crate::truth::{
     FlowTruth, Note, Notifications, SeenTruth, SwitchTruth, TRUTH_SCHEMA, TRUTH_VERSION, Truth,
     VantageTruth,
 };
-use crate::units::Ps;
-use fcn_wire::Kind;
+use crate::units::{Ps, Rate};
+use fcn_wire::{Kind, Opcode};
 use std::collections::BTreeMap;
 
 /// Maximum time between notifications of several switches about a flow that belong to one episode:
 /// the usual minimum interval between two notifications of one congestion point.
 const EPISODE: Ps = Ps::from_nanos(50_000);
+
+/// Share of what a flow asks for from which it counts as satisfied: a window's or a message's end
+/// costs a flow some per cent of its time.
+const SATISFIED: f64 = 0.95;
+
+/// Returns the payload in bit/s that a flow asks for: what its rate limit and the links of its
+/// hosts, of `host_rates` bit/s by node, allow.
+fn demand(flow: &Flow, host_rates: &[u64]) -> f64 {
+    let ends = [flow.from, flow.to].map(|host| host_rates[host]);
+    let limit = flow.rate_limit.map(Rate::bits_per_second);
+    let rate = ends.into_iter().chain(limit).min().unwrap_or(0);
+    let trace = flow.ioam.map_or(0, IoamTrace::full_len);
+    let payload = u32::from(flow.mtu);
+    let frame = Frames::len(flow, Opcode::RC_WRITE_MIDDLE, payload, trace) + WIRE_OVERHEAD;
+    rate as f64 * f64::from(payload) / f64::from(frame)
+}
 
 /// Returns the mean of the rates sampled from `from` until before `to`; 0 if there are none.
 fn mean(samples: &[(Ps, f64)], from: Ps, to: Ps) -> f64 {
@@ -168,11 +186,14 @@ impl<'s> Recorder<'s> {
         self.switches[node as usize].pauses += 1;
     }
 
-    /// Records that a queue of a switch has grown to `depth` octets; `above_kmin` is true if that
-    /// is congestion.
-    pub fn queued(&mut self, node: u32, now: Ps, depth: u64, above_kmin: bool) {
-        if above_kmin {
+    /// Records that a queue of a switch with these thresholds has grown to `depth` octets.
+    pub fn queued(&mut self, node: u32, now: Ps, depth: u64, thresholds: &Thresholds) {
+        if depth > thresholds.marking.kmin {
             self.metrics.onset.get_or_insert(now);
+        }
+        let limit = thresholds.queue;
+        if depth > limit && (self.metrics.beyond_queue).is_none_or(|(most, _)| depth > most) {
+            self.metrics.beyond_queue = Some((depth, limit));
         }
         for peak in [
             &mut self.metrics.peak_queue,
@@ -242,6 +263,7 @@ impl<'s> Recorder<'s> {
                 messages_done: connection.acknowledged / connection.packets_a_message,
                 slowed_by: slowed_by.map(|(kind, n)| (kind.to_owned(), n)).collect(),
                 first_slowed_ns: counts.first_slowed.map(Ps::as_nanos),
+                completed_ns: counts.done_at.map(Ps::as_nanos),
                 detours: counts.detours,
                 seen,
                 rate: counts.rate,
@@ -340,15 +362,28 @@ impl<'s> Recorder<'s> {
             rounds: span.0 as f64 / longest.0.max(1) as f64,
         };
 
-        let goodput = connections.iter().map(|connection| {
+        let delivered = end.delivered - warm.delivered;
+        let goodput = |connection: &Connection, flow: &Flow| {
             let counts = &connection.counts;
-            let before = if all_done { 0 } else { counts.warm };
-            (counts.delivered - before) as f64 * 8.0 / span.as_seconds_f64()
+            let (octets, span) = match counts.done_at {
+                Some(done) => (counts.delivered, done.since(flow.start).max(Ps(1))),
+                None => (counts.delivered - counts.warm, span),
+            };
+            octets as f64 * 8.0 / span.as_seconds_f64()
+        };
+        let mut host_rates = vec![u64::MAX; simulation.nodes.len()];
+        for port in ports {
+            let rate = &mut host_rates[port.node as usize];
+            *rate = port.rate.bits_per_second().min(*rate);
+        }
+        let flows = connections.iter().zip(&simulation.flows);
+        let by_flow = flows.map(|(connection, flow)| {
+            let share = goodput(connection, flow);
+            (flow, share, share >= SATISFIED * demand(flow, &host_rates))
         });
-        let names = simulation.flows.iter().map(|flow| flow.name.clone());
-        let by_flow: Vec<(String, f64)> = names.zip(goodput).collect();
-        let sum: f64 = by_flow.iter().map(|(_, share)| share).sum();
-        let squares: f64 = by_flow.iter().map(|(_, share)| share * share).sum();
+        let by_flow: Vec<_> = by_flow.collect();
+        let sum: f64 = by_flow.iter().map(|(_, share, _)| share).sum();
+        let squares: f64 = by_flow.iter().map(|(_, share, _)| share * share).sum();
 
         let metrics = &mut self.metrics;
         metrics.halves = halves;
@@ -357,11 +392,22 @@ impl<'s> Recorder<'s> {
         // A packet being sent at the end is counted in full.
         metrics.utilisation = (busy as f64 / span.0 as f64).min(1.0);
         metrics.mean_queue = waited as f64 / span.0 as f64;
-        metrics.goodput = sum;
+        metrics.goodput = delivered as f64 * 8.0 / span.as_seconds_f64();
         if squares > 0.0 {
             metrics.fairness = sum * sum / (by_flow.len() as f64 * squares);
         }
-        metrics.by_flow = by_flow;
+        let flows = connections.iter().zip(&simulation.flows);
+        let completions = flows.map(|(connection, flow)| {
+            let done = connection.counts.done_at?;
+            Some(done.since(flow.start))
+        });
+        metrics.completion_by_flow = completions.collect();
+        let satisfied = by_flow.iter().filter(|(_, _, satisfied)| *satisfied);
+        metrics.satisfied = satisfied.map(|(flow, ..)| flow.name.clone()).collect();
+        let by_flow = by_flow.into_iter();
+        metrics.by_flow = by_flow
+            .map(|(flow, share, _)| (flow.name.clone(), share))
+            .collect();
         metrics.again = connections.iter().map(|c| c.counts.again).sum();
     }
 }

@@ -9,11 +9,12 @@ use super::links::Links;
 use super::live::Counters;
 use super::packet::{CE, ECT0, HOPS, MAC_CONTROL, NONE, Octets, Packet, PacketKind};
 use super::{State, World};
-use crate::scenario::model::{self, Flow, NodeKind, Thresholds};
+use crate::scenario::model::{self, Flow, MarkingPoint, NodeKind, Thresholds};
 use crate::truth::{MadeBy, SwitchTruth};
 use crate::units::Ps;
 use fcn_node::border::Side;
 use fcn_node::congestion_point::Marking;
+use fcn_node::reaction_point::hpcc::HopCount;
 use fcn_node::reaction_point::telemetry::HopLoad;
 use fcn_node::{
     Border, CongestionPoint, DataPacket, Ecn, IngressPe, Outer, OutgoingNotification, Proxy,
@@ -237,7 +238,13 @@ impl<L: Links> World<'_, L> {
     pub(super) fn egress(&mut self, node: u32, out: u32, mut packet: Packet) {
         let now = self.now;
         let depth = self.ports[out as usize].depth(packet.class);
-        let Thresholds { marking, queue, .. } = self.ports[out as usize].thresholds;
+        let Thresholds {
+            marking,
+            marks_at,
+            queue,
+            ..
+        } = self.ports[out as usize].thresholds;
+        let marks_now = marks_at == MarkingPoint::Arrival || L::REAL;
         let pfc = match packet.came_by {
             NONE => None,
             port => self.ports[port as usize].thresholds.pfc,
@@ -252,12 +259,17 @@ impl<L: Links> World<'_, L> {
         let is_data = self.is_data(&packet);
         if is_data {
             let after = depth + u64::from(packet.len);
-            self.recorder.queued(node, now, after, after > marking.kmin);
+            let thresholds = &self.ports[out as usize].thresholds;
+            self.recorder.queued(node, now, after, thresholds);
             let ioam_node = self.nodes[node as usize].switch().ioam_node;
-            if let (Some(id), true) = (ioam_node, packet.extra != NONE) {
-                self.write_trace(out, &mut packet, id);
+            if let (Some(id), true) = (ioam_node, packet.extra != NONE && marks_now)
+                && !self.counts(&packet)
+            {
+                let port = &self.ports[out as usize];
+                let wait = port.wait(now, packet.class);
+                self.write_trace(out, &mut packet, id, wait);
             }
-            if depth > marking.kmin {
+            if depth > marking.kmin && marks_now {
                 self.congested(node, &mut packet, depth, &marking);
             }
             if after > marking.kmax && !self.ports[out as usize].above_kmax {
@@ -265,7 +277,7 @@ impl<L: Links> World<'_, L> {
                 self.recorder.crossed_kmax(now, true);
             }
         }
-        if packet.kind == PacketKind::Frame && !is_data && depth > marking.kmin {
+        if packet.kind == PacketKind::Frame && !is_data && depth > marking.kmin && marks_now {
             self.tcp_congested(node, &packet, depth, &marking);
         }
         if packet.came_by != NONE && packet.class < super::packet::CONTROL {
@@ -281,6 +293,7 @@ impl<L: Links> World<'_, L> {
         if packet.class < super::packet::CONTROL {
             port.queue_changes(now, packet.len.into());
         }
+        packet.queued_at = now;
         port.enqueue(packet);
         self.kick(out);
     }
@@ -297,8 +310,9 @@ impl<L: Links> World<'_, L> {
         }
     }
 
-    /// Updates the state when a packet leaves an egress queue.
-    pub(super) fn leaves(&mut self, out: u32, packet: &Packet) {
+    /// Updates the state when a packet leaves an egress queue, and marks it if it is to be marked
+    /// then.
+    pub(super) fn leaves(&mut self, out: u32, packet: &mut Packet) {
         let now = self.now;
         let node = self.ports[out as usize].node;
         if matches!(self.nodes[node as usize], State::Host(_)) {
@@ -306,12 +320,32 @@ impl<L: Links> World<'_, L> {
         }
         let is_data = self.is_data(packet);
         let port = &mut self.ports[out as usize];
-        let kmax = port.thresholds.marking.kmax;
-        port.load.sent(now, packet.len);
-        if packet.class < super::packet::CONTROL {
-            port.queue_changes(now, -i64::from(packet.len));
+        let Thresholds {
+            marking, marks_at, ..
+        } = port.thresholds;
+        // A trace may make the packet longer.
+        let len = packet.len;
+        let departs = marks_at == MarkingPoint::Departure && !L::REAL;
+        let depth = port.depth(packet.class);
+        let ioam_node = self.nodes[node as usize].switch().ioam_node;
+        if let (Some(id), true) = (ioam_node, is_data && packet.extra != NONE)
+            && (departs || self.counts(packet))
+        {
+            self.write_trace(out, packet, id, now.since(packet.queued_at));
         }
-        if port.above_kmax && is_data && port.depth(packet.class) <= kmax {
+        self.ports[out as usize].load.sent(now, packet.len);
+        if depth > marking.kmin && departs {
+            if is_data {
+                self.congested(node, packet, depth, &marking);
+            } else if packet.kind == PacketKind::Frame {
+                self.tcp_congested(node, packet, depth, &marking);
+            }
+        }
+        let port = &mut self.ports[out as usize];
+        if packet.class < super::packet::CONTROL {
+            port.queue_changes(now, -i64::from(len));
+        }
+        if port.above_kmax && is_data && depth <= marking.kmax {
             port.above_kmax = false;
             self.recorder.crossed_kmax(now, false);
         }
@@ -320,7 +354,7 @@ impl<L: Links> World<'_, L> {
         }
         let from = &mut self.ports[packet.came_by as usize];
         let held = &mut from.held[usize::from(packet.class)];
-        *held = held.saturating_sub(u64::from(packet.len));
+        *held = held.saturating_sub(u64::from(len));
         if let Some(pfc) = from.thresholds.pfc
             && *held <= pfc.xon
             && from.pausing >> packet.class & 1 == 1
@@ -453,11 +487,18 @@ impl<L: Links> World<'_, L> {
         }
     }
 
-    /// Writes the switch's data into a packet's IOAM trace.
-    fn write_trace(&mut self, out: u32, packet: &mut Packet, id: u32) {
+    /// Returns true if a packet's trace is for HPCC, whose counts are those of its departure.
+    fn counts(&self, packet: &Packet) -> bool {
+        let flow = self.simulation.flows.get(packet.flow as usize);
+        flow.and_then(|flow| flow.ioam)
+            .is_some_and(|ioam| ioam.counts)
+    }
+
+    /// Writes the switch's data into the IOAM trace of a packet that waits in the queue for `wait`.
+    fn write_trace(&mut self, out: u32, packet: &mut Packet, id: u32, wait: Ps) {
         let (now, epoch) = (self.now, self.simulation.epoch);
         let port = &self.ports[out as usize];
-        let (rate, wait) = (port.rate, port.wait(now, packet.class));
+        let rate = port.rate;
         let depth = port.depth(packet.class);
         let came_by = Some(packet.came_by).filter(|port| *port != NONE);
         let load = port.load.rate;
@@ -465,6 +506,14 @@ impl<L: Links> World<'_, L> {
         let load = HopLoad {
             capacity_100mbps: in_100mbps(rate.bits_per_second() as f64),
             throughput_100mbps: in_100mbps(load),
+        };
+        let count = HopCount {
+            capacity_100mbps: load.capacity_100mbps,
+            octets: port.load.total,
+        };
+        let namespace_data = match self.counts(packet) {
+            true => count.to_bits(),
+            false => u64::from(load.to_bits()),
         };
         let nanoseconds = epoch + now.as_nanos();
         let values = NodeValues {
@@ -475,7 +524,7 @@ impl<L: Links> World<'_, L> {
             seconds: (nanoseconds / 1_000_000_000) as u32,
             fraction: (nanoseconds % 1_000_000_000) as u32,
             transit_delay: wait.as_nanos().min(0x7FFF_FFFF) as u32,
-            namespace_data: u64::from(load.to_bits()),
+            namespace_data,
             queue_depth: depth.min(u64::from(u32::MAX) - 1) as u32,
             ..NodeValues::default()
         };

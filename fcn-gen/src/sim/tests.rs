@@ -6,7 +6,8 @@ mod dcqcn_model;
 use super::outcome::{Half, Outcome};
 use super::{Captured, Sink, play};
 use crate::scenario::model::{
-    Flow, Host, Link, Mechanism, Node, NodeKind, Simulation, Switch, VantagePoint,
+    Flow, Host, Link, MarkingPoint, Mechanism, Node, NodeKind, Simulation, Switch, Thresholds,
+    VantagePoint,
 };
 use crate::units::{Ps, Rate};
 use fcn_node::Time;
@@ -49,6 +50,7 @@ fn host(name: &str, number: u16) -> Node {
             notification: Some(notification_point::Config::default()),
             answers_unknown_options: true,
             notification_delay: Ps::from_nanos(1_000),
+            reaction_delay: Ps(0),
         })),
     }
 }
@@ -151,6 +153,17 @@ fn configure(simulation: &mut Simulation) {
                 }
             }
         }
+    }
+}
+
+/// Sets the point at which the switch of [`star`] marks packets to the receiver.
+fn mark_at(simulation: &mut Simulation, marks_at: MarkingPoint) {
+    if let NodeKind::Switch(switch) = &mut simulation.nodes[0].kind {
+        let thresholds = Thresholds {
+            marks_at,
+            ..Thresholds::default()
+        };
+        switch.ports.insert(0, thresholds);
     }
 }
 
@@ -442,6 +455,7 @@ fn figures_of_completed_flows_end_at_completion() {
 #[test]
 fn goodput_excludes_warm_up_and_drift_shows_unsettled_runs() {
     let mut simulation = star(4, Mechanism::Cnp);
+    mark_at(&mut simulation, MarkingPoint::Arrival);
     simulation.warm_up = Ps(simulation.duration.0 / 2);
     let metrics = run(&simulation).0.metrics;
     assert_eq!(metrics.completion, None);
@@ -466,6 +480,53 @@ fn goodput_excludes_warm_up_and_drift_shows_unsettled_runs() {
     assert!((whole.goodput - metrics.goodput).abs() > 1e9);
     let sum: f64 = metrics.by_flow.iter().map(|(_, goodput)| goodput).sum();
     assert!((sum - metrics.goodput).abs() < 1.0);
+}
+
+/// Two flows of different sizes share a link: Jain's index is not that of their sizes, 0.6.
+#[test]
+fn flows_that_end_are_compared_by_their_own_completion() {
+    let mut simulation = star(2, Mechanism::None);
+    for (flow, messages) in simulation.flows.iter_mut().zip([1, 10]) {
+        flow.messages = Some(messages);
+    }
+    let metrics = run(&simulation).0.metrics;
+    let last = metrics.completion.unwrap();
+    let [short, long] = [0, 1].map(|flow| metrics.by_flow[flow].1);
+    assert!((30e9..65e9).contains(&short), "{short}");
+    let all = 10.0 * 65_536.0 * 8.0 / last.as_seconds_f64();
+    assert!((long / all - 1.0).abs() < 1e-6, "{long} {all}");
+    assert!(metrics.fairness > 0.85, "{}", metrics.fairness);
+}
+
+/// On departure, a mark does not wait in the queue: senders slow down earlier.
+#[test]
+fn marks_on_departure_arrive_earlier() {
+    let reaction = |marks_at| {
+        let mut simulation = star(4, Mechanism::Cnp);
+        mark_at(&mut simulation, marks_at);
+        let (outcome, recording) = run(&simulation);
+        well_formed(&outcome, &recording);
+        assert!(outcome.metrics.marked > 0);
+        outcome.metrics.reaction_time().unwrap()
+    };
+    let [arrival, departure] = MarkingPoint::ALL.map(reaction);
+    assert!(departure < arrival, "{departure} {arrival}");
+}
+
+/// A NIC that needs 20 µs to apply a notification reacts that much later.
+#[test]
+fn reaction_delay_is_added_to_the_reaction_time() {
+    let reaction = |delay| {
+        let mut simulation = star(4, Mechanism::Cnp);
+        for node in &mut simulation.nodes {
+            if let NodeKind::Host(host) = &mut node.kind {
+                host.reaction_delay = delay;
+            }
+        }
+        run(&simulation).0.metrics.reaction_time().unwrap()
+    };
+    let delay = Ps::from_nanos(20_000);
+    assert_eq!(reaction(delay), reaction(Ps(0)) + delay);
 }
 
 /// A controller that keeps one packet in flight.

@@ -238,3 +238,98 @@ fn interrupt_ends_all_threads_and_leaves_no_file() {
     );
     assert!(names(folder.path()).is_empty());
 }
+
+/// Thresholds are named, and the same for all, unless each mechanism has its best.
+#[test]
+fn each_mechanism_is_compared_at_its_best() {
+    let sweep = "defaults.marking.kmin=5kB,40kB,90MB";
+    let args = [
+        "compare",
+        "tiny.toml",
+        "--mechanisms",
+        "cnp,fast-cnp",
+        "--seeds",
+        "1",
+        "--set",
+        "defaults.marking.at=arrival",
+    ];
+    let plain = fcn_gen(args);
+    assert_eq!(plain.code, 0, "{}", plain.err);
+    let same = "; thresholds of every mechanism: Kmin 10 kB, Kmax 40 kB, Pmax 0.2 on arrival, queue 160 kB at 10 Gbit/s\n";
+    assert!(plain.text().contains(same), "{}", plain.text());
+
+    let best = |sweep: &str, more: &[&str]| {
+        fcn_gen([&args[..], &["--each-at-its-best", sweep], more].concat())
+    };
+    let done = best("defaults.marking.kmin=5kB,40kB", &["--json"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    for row in done.json()["groups"][0]["mechanisms"].as_array().unwrap() {
+        let best = &row["at_its_best"];
+        let tried = best["tried"].as_array().unwrap();
+        assert_eq!(tried.len(), 2);
+        let kmin = row["thresholds"][0]["kmin_octets"].as_u64().unwrap();
+        let value = best["value"].as_str().unwrap();
+        assert_eq!(value, format!("{}kB", kmin / 1_000));
+        let queue = |value: &str| {
+            let one = tried.iter().find(|one| one["value"] == value).unwrap();
+            one["mean_queue_octets"].as_f64().unwrap()
+        };
+        assert_eq!(queue(value), row["figures"]["mean_queue_octets"]["median"]);
+    }
+    let text = best("defaults.marking.kmin=5kB,40kB", &[]);
+    let text = text.text();
+    assert!(
+        text.contains("\nThresholds: cnp: at its best with defaults.marking.kmin="),
+        "{text}"
+    );
+
+    let refused = best(sweep, &[]);
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused.err.contains("must be below the queue's limit"),
+        "{}",
+        refused.err
+    );
+    let twice = best("defaults.marking.at=arrival", &[]);
+    assert_eq!(twice.code, 2);
+    assert!(
+        twice.err.contains("its values override --set"),
+        "{}",
+        twice.err
+    );
+}
+
+#[test]
+fn both_points_of_marking_are_played_where_they_matter() {
+    let compare = |more: &[&str]| {
+        let args = [
+            "compare",
+            "tiny.toml",
+            "--mechanisms",
+            "pfc,cnp",
+            "--seeds",
+            "3",
+            "--json",
+        ];
+        let done = fcn_gen([&args[..], more].concat());
+        assert_eq!(done.code, 0, "{}", done.err);
+        let rows = &done.json()["groups"][0]["mechanisms"];
+        [0, 1].map(|row| rows[row]["marked_elsewhere"].clone())
+    };
+    let [pfc, cnp] = compare(&[]);
+    assert!(pfc.is_null(), "nothing is marked");
+    assert!(
+        cnp["figures"]["mean_queue_octets"]["median"]
+            .as_f64()
+            .unwrap()
+            > 0.0
+    );
+    assert!(
+        compare(&["--set", "distance=20km", "--set", "duration=3ms"])[1].is_null(),
+        "the round trip is long"
+    );
+    assert!(
+        compare(&["--set", "defaults.marking.at=arrival"])[1].is_null(),
+        "chosen"
+    );
+}

@@ -386,7 +386,11 @@ fn settings(octets: &[u8; SETTINGS]) -> Settings {
             f: u32::from(control >> 6),
             ..dcqcn::Params::default()
         }),
-        _ => Control::Dcqcn(dcqcn::Params::default()),
+        _ => Control::Dcqcn(dcqcn::Params {
+            clamp_target_rate: flag(2),
+            alpha_per_tick: flag(3),
+            ..dcqcn::Params::default()
+        }),
     };
     let access_list = if flag(7) {
         vec![Prefix::host(v6(3))]
@@ -409,6 +413,7 @@ fn settings(octets: &[u8; SETTINGS]) -> Settings {
                 hold: interval,
                 rest: interval * 4,
             }),
+            merge: if flag(5) { interval } else { Duration::ZERO },
         },
         notification: notification_point::Config {
             interval,
@@ -781,6 +786,7 @@ fn in_range(control: &Control, line: f64, rate: f64) {
     let least = match control {
         Control::Dcqcn(params) => params.r_min.min(line),
         Control::Telemetry(params) => params.r_min.min(line),
+        Control::Hpcc(_) | Control::Swift(_) | Control::Timely(_) => 0.0,
         Control::Fixed | Control::Custom(_) => line,
     };
     assert!((least..=line).contains(&rate), "{rate} of {line}");

@@ -3,7 +3,7 @@
 
 use super::controller::{Controller, Fixed};
 use super::detour::{Detour, Detouring};
-use super::{dcqcn, telemetry};
+use super::{dcqcn, hpcc, swift, telemetry, timely};
 
 /// Constructor of a controller for a flow with this line rate, in bit/s.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,12 @@ pub enum Control {
     Dcqcn(dcqcn::Params),
     /// From the telemetry in option 2, like HPCC.
     Telemetry(telemetry::Params),
+    /// HPCC, from the telemetry in every acknowledgement.
+    Hpcc(hpcc::Params),
+    /// Swift, from the round-trip time.
+    Swift(swift::Params),
+    /// TIMELY, from the round-trip time.
+    Timely(timely::Params),
     /// None: the rate stays the line rate.
     Fixed,
     /// An algorithm from outside this crate.
@@ -35,6 +41,9 @@ impl Control {
         let controller: Box<dyn Controller> = match self {
             Self::Dcqcn(params) => Box::new(dcqcn::Dcqcn::new(params, line_rate)),
             Self::Telemetry(params) => Box::new(telemetry::Telemetry::new(params, line_rate)),
+            Self::Hpcc(params) => Box::new(hpcc::Hpcc::new(params, line_rate)),
+            Self::Swift(params) => Box::new(swift::Swift::new(params, line_rate)),
+            Self::Timely(params) => Box::new(timely::Timely::new(params, line_rate)),
             Self::Fixed => Box::new(Fixed(line_rate)),
             Self::Custom(Custom(new)) => new(line_rate),
         };

@@ -23,6 +23,8 @@ pub enum Answer {
     Detour(u32),
     /// Nothing: the flow has just left the path that the notification may be about.
     Wait,
+    /// Nothing: the algorithm does not use notifications.
+    Ignore,
 }
 
 /// An acknowledgement of packets that were not acknowledged before.
@@ -42,6 +44,12 @@ pub trait Controller: Debug + Send {
 
     /// Processes an acknowledgement.
     fn on_ack(&mut self, _now: Time, _ack: &Ack) {}
+
+    /// Processes an acknowledgement that returns the data packet's trace; `in_flight` octets of
+    /// payload have been sent and are not acknowledged.
+    fn on_telemetry(&mut self, now: Time, ack: &Ack, _in_flight: u64, _trace: &Trace<'_>) {
+        self.on_ack(now, ack);
+    }
 
     /// Processes that `octets` octets were sent, headers included.
     fn on_sent(&mut self, _octets: u32) {}

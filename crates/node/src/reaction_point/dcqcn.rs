@@ -16,6 +16,10 @@
 //! exceed the line rate, and R_C never falls below R_min. The notification point ensures that CNPs
 //! arrive at most every N = 50 µs. Nothing runs between calls: [`Controller::on_timer`] applies pending
 //! timer steps.
+//!
+//! NICs and the simulator published with HPCC differ from the paper in what [`Params`] marks as
+//! theirs: they cut at most once an interval instead of limiting CNPs, move alpha once a tick, and
+//! keep the target rate of an unfinished recovery.
 
 use super::controller::{Answer, Controller, Notice};
 use core::time::Duration;
@@ -39,7 +43,8 @@ pub struct Params {
     pub k: Duration,
     /// T: period of the timer that raises the rate. Default 55 µs.
     pub t: Duration,
-    /// B: octets sent per rate increase. Default 10 MB.
+    /// B: octets sent per rate increase; 0: none, and the timer's steps alone lead to hyper
+    /// increase, from the second one after F. Default 10 MB.
     pub b: u64,
     /// F: number of steps of fast recovery. Default 5.
     pub f: u32,
@@ -50,6 +55,61 @@ pub struct Params {
     /// R_min: minimum rate, bit/s. Default 40 Mbit/s \[choice: the paper has no such limit; one
     /// additive step\].
     pub r_min: f64,
+    /// Least time between two cuts; a CNP before that cuts then. Default 0. NICs:
+    /// `rate_reduce_monitor_period`.
+    pub cut_interval: Duration,
+    /// True if every cut sets R_T to R_C, as in the paper; otherwise only a cut after a step of the
+    /// timer does. Default true. NICs: `clamp_tgt_rate`.
+    pub clamp_target_rate: bool,
+    /// True if alpha moves once every K, up if a CNP has come since and down if not; otherwise up
+    /// with each cut, and down after K without one, as in the paper. Default false. NICs:
+    /// `dce_tcp_rtt` is K.
+    pub alpha_per_tick: bool,
+    /// Least share of the rate that a cut leaves, 0 to 1. Default 0; alpha alone leaves a half.
+    /// NICs: `rpg_min_dec_fac`.
+    pub least_factor: f64,
+}
+
+impl Params {
+    /// Parameters in the simulator published with HPCC (alibaba-edu,
+    /// High-Precision-Congestion-Control, `run.py --cc dcqcn`) for a link of `line_rate` bit/s. Its
+    /// receivers echo every mark.
+    #[must_use]
+    pub fn hpcc_ns3(line_rate: f64) -> Self {
+        Self {
+            k: Duration::from_micros(1),
+            t: Duration::from_micros(300),
+            b: 0,
+            f: 1,
+            r_ai: line_rate / 5_000.0,
+            r_hai: line_rate / 500.0,
+            r_min: 1e9,
+            cut_interval: Duration::from_micros(4),
+            clamp_target_rate: false,
+            alpha_per_tick: true,
+            ..Self::default()
+        }
+    }
+
+    /// Default parameters of ConnectX NICs (NVIDIA, "DCQCN CC Parameters"). Their receivers send a
+    /// CNP every 4 µs at most (`min_time_between_cnps`).
+    #[must_use]
+    pub fn connectx() -> Self {
+        Self {
+            g: 5.0 / 1024.0,
+            k: Duration::from_micros(1),
+            t: Duration::from_micros(300),
+            b: 32_767,
+            f: 1,
+            r_ai: 5e6,
+            r_hai: 50e6,
+            r_min: 1e6,
+            cut_interval: Duration::from_micros(4),
+            clamp_target_rate: false,
+            alpha_per_tick: true,
+            least_factor: 0.5,
+        }
+    }
 }
 
 impl Default for Params {
@@ -63,6 +123,10 @@ impl Default for Params {
             r_ai: 40e6,
             r_hai: 400e6,
             r_min: 40e6,
+            cut_interval: Duration::ZERO,
+            clamp_target_rate: true,
+            alpha_per_tick: false,
+            least_factor: 0.0,
         }
     }
 }
@@ -89,6 +153,12 @@ pub struct Dcqcn {
     recovering: bool,
     /// True if a CNP has ever arrived: before, alpha stays 1.
     notified: bool,
+    /// True if a CNP has arrived since alpha last moved.
+    notified_in_tick: bool,
+    /// Time before which no cut is allowed.
+    cut_from: Time,
+    /// True if a CNP waits for that time.
+    cut_pending: bool,
 }
 
 impl Dcqcn {
@@ -108,6 +178,9 @@ impl Dcqcn {
             octets: 0,
             recovering: false,
             notified: false,
+            notified_in_tick: false,
+            cut_from: Time::from_nanos(0),
+            cut_pending: false,
         }
     }
 
@@ -150,6 +223,11 @@ impl Dcqcn {
         let period = nanos(self.params.k).max(1);
         let times = nanos(now.saturating_sub(self.alpha_at)) / period;
         self.alpha_at += Duration::from_nanos(period.saturating_mul(times));
+        let mut times = times;
+        if self.params.alpha_per_tick && times > 0 && core::mem::take(&mut self.notified_in_tick) {
+            self.alpha = (1.0 - self.params.g) * self.alpha + self.params.g;
+            times -= 1;
+        }
         // After that many, the power is 0 for any reasonable g.
         let times = i32::try_from(times).unwrap_or(i32::MAX);
         self.alpha *= (1.0 - self.params.g).powi(times);
@@ -161,7 +239,11 @@ impl Dcqcn {
             self.timer_steps.max(self.byte_steps),
             self.timer_steps.min(self.byte_steps),
         );
-        if least > self.params.f {
+        let hyper = match self.params.b {
+            0 => most > self.params.f.saturating_add(1),
+            _ => least > self.params.f,
+        };
+        if hyper {
             self.target += self.params.r_hai;
         } else if most > self.params.f {
             self.target += self.params.r_ai;
@@ -179,28 +261,58 @@ impl Dcqcn {
     }
 }
 
-impl Controller for Dcqcn {
+impl Dcqcn {
     /// Applies equation 1.
-    fn on_notification(&mut self, now: Time, _: &Notice<'_>) -> Answer {
-        self.on_timer(now);
-        let g = self.params.g;
-        self.target = self.rate;
-        self.rate = (self.rate * (1.0 - self.alpha / 2.0)).max(self.floor());
-        self.alpha = (1.0 - g) * self.alpha + g;
+    fn cut(&mut self, now: Time) {
+        let (g, least) = (self.params.g, self.params.least_factor);
+        if self.params.clamp_target_rate || self.timer_steps > 0 || !self.notified {
+            self.target = self.rate;
+        }
+        self.rate = (self.rate * (1.0 - self.alpha / 2.0).max(least)).max(self.floor());
+        if !self.params.alpha_per_tick {
+            self.alpha = (1.0 - g) * self.alpha + g;
+        }
         // A clock that goes back does not set the timers back.
-        self.alpha_at = self.alpha_at.max(now);
+        if !self.params.alpha_per_tick || !self.notified {
+            self.alpha_at = self.alpha_at.max(now);
+        }
         self.timer_at = self.timer_at.max(now);
+        self.cut_from = self.timer_at.saturating_add(self.params.cut_interval);
+        self.cut_pending = false;
         self.timer_steps = 0;
         self.byte_steps = 0;
         self.octets = 0;
         self.recovering = self.rate < self.line_rate;
         self.notified = true;
+    }
+
+    /// Applies the steps of both timers that are due by `now`.
+    fn run_timers(&mut self, now: Time) {
+        if self.recovering && now.saturating_sub(self.timer_at) >= self.params.t {
+            self.rate_timer(now);
+        }
+        if self.notified && now.saturating_sub(self.alpha_at) >= self.params.k {
+            self.decay(now);
+        }
+    }
+}
+
+impl Controller for Dcqcn {
+    /// Cuts the rate, or lets the CNP wait for the time at which the next cut is allowed.
+    fn on_notification(&mut self, now: Time, _: &Notice<'_>) -> Answer {
+        self.on_timer(now);
+        self.notified_in_tick = self.notified;
+        if now < self.cut_from && !self.params.cut_interval.is_zero() {
+            self.cut_pending = true;
+        } else {
+            self.cut(now);
+        }
         Answer::Slow
     }
 
     #[inline]
     fn on_sent(&mut self, octets: u32) {
-        if self.recovering {
+        if self.recovering && self.params.b > 0 {
             self.octets += u64::from(octets);
             if self.octets >= self.params.b {
                 self.byte_counter();
@@ -210,17 +322,18 @@ impl Controller for Dcqcn {
 
     #[inline]
     fn on_timer(&mut self, now: Time) {
-        if self.recovering && now.saturating_sub(self.timer_at) >= self.params.t {
-            self.rate_timer(now);
+        if self.cut_pending && self.cut_from <= now {
+            self.run_timers(self.cut_from);
+            self.cut(self.cut_from);
         }
-        if self.notified && now.saturating_sub(self.alpha_at) >= self.params.k {
-            self.decay(now);
-        }
+        self.run_timers(now);
     }
 
     fn next_timer(&self) -> Option<Time> {
-        self.recovering
-            .then(|| self.timer_at.saturating_add(self.params.t))
+        let timer = self.timer_at.saturating_add(self.params.t);
+        let cut = self.cut_pending.then_some(self.cut_from);
+        let timer = self.recovering.then_some(timer);
+        cut.into_iter().chain(timer).min()
     }
 
     #[inline]
@@ -398,6 +511,8 @@ mod tests {
             r_ai: 0.0,
             r_hai: 0.0,
             r_min: 0.0,
+            alpha_per_tick: true,
+            ..Params::default()
         };
         for line_rate in [LINE, 1.0, 0.0] {
             let mut flow = Dcqcn::new(zero, line_rate);
@@ -408,6 +523,101 @@ mod tests {
                 assert!((0.0..=line_rate).contains(&flow.rate()));
             }
         }
+    }
+
+    /// A sequence whose rates were computed by hand from the documented rules.
+    #[test]
+    fn nics_cut_once_an_interval_and_keep_the_target_until_the_timer_has_raised_the_rate() {
+        let mut flow = Dcqcn::new(Params::hpcc_ns3(LINE), LINE);
+        let us = |micros: u64| Time::from_nanos(micros * 1_000);
+        let notify = |flow: &mut Dcqcn, micros| {
+            flow.on_notification(us(micros), &Notice::default());
+        };
+        notify(&mut flow, 10);
+        assert_eq!((flow.rate(), flow.target()), (LINE / 2.0, LINE));
+        // Three CNPs within 4 us make one more cut, at their end; alpha has moved up in two of the
+        // four ticks, but is 1 already, and down in the other two.
+        for micros in [11, 12, 12] {
+            notify(&mut flow, micros);
+            assert_eq!(flow.rate(), LINE / 2.0);
+        }
+        assert_eq!(flow.next_timer(), Some(us(14)));
+        flow.on_timer(us(14));
+        let g = 1.0 / 256.0;
+        // Ticks at 11 (no CNP since the first), 12 (one), 13 (two), 14 (none).
+        let mut alpha = 1.0_f64;
+        for up in [0.0, 1.0, 1.0, 0.0] {
+            alpha = (1.0 - g) * alpha + g * up;
+        }
+        assert!(close(flow.alpha(), alpha), "{} {alpha}", flow.alpha());
+        assert!(close(flow.rate(), LINE / 2.0 * (1.0 - alpha / 2.0)));
+        assert_eq!(flow.target(), LINE, "no step of the timer in between");
+        let rate = flow.rate();
+        flow.on_timer(us(314));
+        assert!(
+            close(flow.rate(), f64::midpoint(LINE, rate)),
+            "fast recovery"
+        );
+        let rate = flow.rate();
+        notify(&mut flow, 320);
+        assert_eq!(flow.target(), rate, "the timer has raised the rate");
+    }
+
+    /// The figures were computed by a Python program that steps through every microsecond and was
+    /// written from NVIDIA's description of the parameters: a tick of alpha, then a waiting cut, the
+    /// timer, CNPs, and octets sent.
+    #[test]
+    fn connectx_follows_the_documented_parameters() {
+        let mut flow = Dcqcn::new(Params::connectx(), LINE);
+        let us = |micros: u64| Time::from_nanos(micros * 1_000);
+        let expected = [
+            (0, 50_000_000_000.0, 100_000_000_000.0, 1.0),
+            (4, 25_241_172_020.0, 100_000_000_000.0, 0.990353119),
+            (9, 13_044_517_240.0, 100_000_000_000.0, 0.966409545),
+            (100, 56_522_258_620.0, 100_000_000_000.0, 0.622179037),
+            (309, 78_261_129_310.0, 100_000_000_000.0, 0.223680896),
+            (400, 72_654_527_677.0, 78_261_129_310.0, 0.143279344),
+            (500, 75_457_828_493.0, 78_261_129_310.0, 0.090830196),
+            (700, 77_562_804_106.0, 78_266_129_310.0, 0.034125241),
+            (900, 77_562_804_106.0, 78_266_129_310.0, 0.012820979),
+        ];
+        let events = [0, 2, 3, 4, 9, 100, 309, 400, 500, 700, 900];
+        let mut expected = expected.into_iter().peekable();
+        for micros in events {
+            flow.on_timer(us(micros));
+            if [0, 2, 3, 9, 400].contains(&micros) {
+                flow.on_notification(us(micros), &Notice::default());
+            }
+            if [100, 500, 700].contains(&micros) {
+                for _ in 0..40 {
+                    flow.on_sent(1_000);
+                }
+            }
+            if let Some((_, rate, target, alpha)) = expected.next_if(|(at, ..)| *at == micros) {
+                assert_eq!((flow.rate().round(), flow.target().round()), (rate, target));
+                assert!(
+                    (flow.alpha() - alpha).abs() < 1e-9,
+                    "{micros}: {}",
+                    flow.alpha()
+                );
+            }
+        }
+        assert_eq!(expected.next(), None);
+    }
+
+    #[test]
+    fn without_byte_counter_the_timer_alone_leads_to_hyper_increase() {
+        let mut flow = Dcqcn::new(Params::hpcc_ns3(25e9), 25e9);
+        flow.on_notification(after(0), &Notice::default());
+        flow.on_timer(Time::from_nanos(4_000));
+        flow.target = 10e9;
+        let mut targets = Vec::new();
+        for step in 1..=4 {
+            flow.on_sent(10_000_000);
+            flow.on_timer(Time::from_nanos(step * 300_000));
+            targets.push(flow.target() - 10e9);
+        }
+        assert_eq!(targets, [0.0, 5e6, 55e6, 105e6]);
     }
 
     #[derive(Clone, Copy, Debug)]

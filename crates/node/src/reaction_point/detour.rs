@@ -5,6 +5,7 @@
 use super::controller::{Ack, Answer, Controller, Notice};
 use core::time::Duration;
 use fcn_observe::time::Time;
+use fcn_wire::ioam::Trace;
 
 /// Conditions for changing the path of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +82,10 @@ impl Controller for Detouring {
 
     fn on_ack(&mut self, now: Time, ack: &Ack) {
         self.controller.on_ack(now, ack);
+    }
+
+    fn on_telemetry(&mut self, now: Time, ack: &Ack, in_flight: u64, trace: &Trace<'_>) {
+        self.controller.on_telemetry(now, ack, in_flight, trace);
     }
 
     fn on_sent(&mut self, octets: u32) {

@@ -3,21 +3,27 @@
 //!
 //! A plain CNP names the sender's own QP, a Fast CNP the receiver and its QP. The flow's
 //! [`Controller`] decides about its rate and window: `dcqcn.rs`, `telemetry.rs`, or one of the
-//! caller's; `detour.rs` tries another path first.
+//! caller's; `detour.rs` tries another path first. `hpcc.rs`, `swift.rs` and `timely.rs` go by
+//! acknowledgements instead.
 
 mod control;
 mod controller;
 pub mod dcqcn;
 pub mod detour;
+pub mod hpcc;
+pub mod swift;
 pub mod telemetry;
+pub mod timely;
 
 use crate::reasons::reasons;
 pub use control::{Control, Custom};
 pub use controller::{Ack, Answer, Controller, Notice};
+use core::time::Duration;
 use detour::Detour;
 use fcn_observe::access;
 use fcn_observe::time::Time;
 use fcn_wire::icrc::Verdict;
+use fcn_wire::ioam::Trace;
 use fcn_wire::message::FastCnpMessage;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{End, Findings, Frame, IcrcCheck, Message, Opcode, Qp, Severity};
@@ -41,6 +47,10 @@ pub struct Config {
     pub verify_icrc: bool,
     /// Settings for trying other paths when a switch notifies a flow of congestion. Default none.
     pub detour: Option<Detour>,
+    /// Time after a notification acted upon in which others about the same flow are ignored, from
+    /// whichever node and of whichever kind: several switches of a path, a switch and the receiver,
+    /// or a proxy node report one congestion. Default 0: none is ignored.
+    pub merge: Duration,
 }
 
 impl Default for Config {
@@ -52,6 +62,7 @@ impl Default for Config {
             flows: 65_536,
             verify_icrc: true,
             detour: None,
+            merge: Duration::ZERO,
         }
     }
 }
@@ -60,7 +71,11 @@ impl Config {
     /// True if notifications lower rates or change paths.
     #[must_use]
     pub const fn obeys(&self) -> bool {
-        self.detour.is_some() || !matches!(self.control, Control::Fixed)
+        self.detour.is_some()
+            || !matches!(
+                self.control,
+                Control::Fixed | Control::Hpcc(_) | Control::Swift(_) | Control::Timely(_)
+            )
     }
 }
 
@@ -114,6 +129,10 @@ reasons! {
         /// A Fast CNP of a switch, so soon after a path change that it may be about packets on the
         /// old path.
         JustDetoured = just_detoured,
+        /// A notification so soon after another about the flow that both are taken as one.
+        Merged = merged,
+        /// The flow's rate control does not use notifications.
+        Unused = unused,
     }
     /// Counters of a reaction point: actions and ignored frames.
     {
@@ -141,6 +160,8 @@ struct Flow {
     own_qp: Qp,
     receiver: (IpAddr, Qp),
     controller: Box<dyn Controller>,
+    /// Time of the last notification acted upon.
+    acted: Option<Time>,
 }
 
 /// A reaction point: one host's sending flows.
@@ -196,6 +217,7 @@ impl ReactionPoint {
                 .config
                 .control
                 .controller(line_rate, self.config.detour),
+            acted: None,
         });
         self.by_qp.insert(own_qp, flow);
         self.by_receiver.insert(receiver, flow);
@@ -262,19 +284,27 @@ impl ReactionPoint {
         notice: &Notice<'_>,
     ) -> Result<Reaction, Ignored> {
         let flow = flow.ok_or(Ignored::UnknownQp)?;
-        let controller = self.controller(flow).ok_or(Ignored::UnknownQp)?;
+        let merge = self.config.merge;
+        let open = self.flows.get_mut(flow).ok_or(Ignored::UnknownQp)?;
+        let controller = &mut *open.controller;
         controller.on_timer(now);
+        if (open.acted).is_some_and(|acted| now.saturating_sub(acted) < merge) {
+            return Err(Ignored::Merged);
+        }
         let from = controller.rate();
         match controller.on_notification(now, notice) {
             Answer::Slow => {
                 let to = controller.rate();
+                open.acted = Some(now);
                 Ok(Reaction::Slowed { flow, from, to })
             }
             Answer::Detour(path) => {
+                open.acted = Some(now);
                 self.counters.detours += 1;
                 Ok(Reaction::Detoured { flow, path })
             }
             Answer::Wait => Err(Ignored::JustDetoured),
+            Answer::Ignore => Err(Ignored::Unused),
         }
     }
 
@@ -298,6 +328,21 @@ impl ReactionPoint {
         if let Some(controller) = self.controller(flow) {
             controller.on_timer(now);
             controller.on_ack(now, ack);
+        }
+    }
+
+    /// Processes an acknowledgement that returns the data packet's trace, while `in_flight` octets
+    /// of payload are not acknowledged.
+    pub fn on_telemetry(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        (ack, in_flight): (&Ack, u64),
+        trace: &Trace<'_>,
+    ) {
+        if let Some(controller) = self.controller(flow) {
+            controller.on_timer(now);
+            controller.on_telemetry(now, ack, in_flight, trace);
         }
     }
 
@@ -327,6 +372,15 @@ impl ReactionPoint {
     #[must_use]
     pub const fn is_fixed(&self) -> bool {
         matches!(self.config.control, Control::Fixed)
+    }
+
+    /// True if rates follow from acknowledgements, not from notifications.
+    #[must_use]
+    pub const fn goes_by_acks(&self) -> bool {
+        matches!(
+            self.config.control,
+            Control::Hpcc(_) | Control::Swift(_) | Control::Timely(_)
+        )
     }
 
     /// Returns the counters so far.

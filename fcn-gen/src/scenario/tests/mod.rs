@@ -1,8 +1,10 @@
 //! Tests of whole scenarios: refusals in `refusals.rs`, the built-in ones in `builtins.rs`, and the
-//! effect of files and settings on nodes and flows in `meaning.rs`.
+//! effect of files and settings on nodes and flows in `meaning.rs`, figures of published simulations in
+//! `published.rs`.
 
 mod builtins;
 mod meaning;
+mod published;
 mod refusals;
 
 use super::model::Simulation;

@@ -341,6 +341,42 @@ fn refusals_name_position_and_valid_values() {
         ),
         (
             "name = \"leaf1\"",
+            "name = \"leaf1\"\nmarking = { at = \"exit\" }",
+            "",
+            "t.toml:6:18: switch.leaf1.marking.at: unknown variant `exit`, expected `arrival` or `departure`",
+        ),
+        (
+            "name = \"r1\"",
+            "name = \"r1\"\nnic = \"cx7\"",
+            "",
+            "host.r1.nic: unknown variant `cx7`, expected one of `sigcomm15`, `hpcc-ns3`, `connectx`",
+        ),
+        (
+            "name = \"r1\"",
+            "name = \"r1\"\ndcqcn = { F = 4294967296 }",
+            "",
+            "host.r1.dcqcn.F: invalid value: integer `4294967296`, expected a whole number from 0 to 4294967295",
+        ),
+        (
+            "name = \"r1\"",
+            "name = \"r1\"\nswift = { fs_min = 100 }",
+            "",
+            "host.r1.swift.fs_min: 100 packets must be fewer than swift.fs_max, 100",
+        ),
+        (
+            "name = \"r1\"",
+            "name = \"r1\"\nswift = { ai = 0 }",
+            "",
+            "host.r1.swift.ai: 0 packets are out of range; 0.0001 to 1000000 are allowed",
+        ),
+        (
+            "name = \"r1\"",
+            "name = \"r1\"\ntimely = { T_low = \"1ms\" }",
+            "",
+            "host.r1.timely.T_low: T_low (1ms) must be below T_high (500µs)",
+        ),
+        (
+            "name = \"leaf1\"",
             "name = \"leaf1\"\nmarking = { kmin = \"2MB\", kmax = \"1MB\" }",
             "",
             "Kmax (1000000) must not be below Kmin (2000000)",

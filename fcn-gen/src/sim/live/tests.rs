@@ -27,6 +27,8 @@ fn simulation(name: &str, sets: &[&str]) -> Simulation {
     for what in ["host", "switch"] {
         sets.push(format!("defaults.{what}.notification_delay=0ns"));
     }
+    // There, packets are marked as they arrive.
+    sets.push("defaults.marking.at=arrival".to_owned());
     match load(&Source::Builtin(name.to_owned()), &sets).unwrap().play {
         Play::Simulation(simulation) => *simulation,
         Play::Gallery(_) | Play::Stress(_) => panic!("{name} is not a simulation"),

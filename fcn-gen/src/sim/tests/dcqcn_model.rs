@@ -15,7 +15,7 @@ use super::super::event::Event;
 use super::super::links::Cables;
 use super::super::{State, World};
 use crate::scenario::model::{
-    Flow, Host, Link, Mechanism, Node, NodeKind, Simulation, Switch, Thresholds,
+    Flow, Host, Link, MarkingPoint, Mechanism, Node, NodeKind, Simulation, Switch, Thresholds,
 };
 use crate::units::{Ps, Rate};
 use fcn_node::congestion_point::{self, Marking};
@@ -45,6 +45,7 @@ fn host(name: String, number: u16, params: dcqcn::Params) -> Node {
         notification: Some(notification_point::Config::default()),
         answers_unknown_options: true,
         notification_delay: Ps(0),
+        reaction_delay: Ps(0),
     };
     node(name, number, NodeKind::Host(Box::new(host)))
 }
@@ -54,6 +55,7 @@ fn host(name: String, number: u16, params: dcqcn::Params) -> Node {
 fn incast(network: &Network, duration: Ps) -> Simulation {
     let bottleneck = Thresholds {
         marking: network.marking,
+        marks_at: MarkingPoint::Arrival,
         queue: 64_000_000,
         pfc: None,
     };
