@@ -815,7 +815,7 @@ fn device_is_not_blamed_for_a_late_machine() {
     ALL.restrict(&mut own.nodes[device]);
     let setup = Setup::new(&simulation, device, SWITCH.role, false);
     let plan = plan(&setup).unwrap();
-    let (mut plan, record) = play((&simulation, device), &own, plan, &late);
+    let (mut plan, record, _) = play((&simulation, device), (&own, None), plan, &late);
     for step in &mut plan.steps {
         step.late = Ps::from_nanos(300_000);
     }
