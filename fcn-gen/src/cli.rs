@@ -122,8 +122,8 @@ Examples:
   fcn-gen check proxy --iface up=spine1 --iface a=s1 --iface b=s2 --set mtu=1024 --speed 0.01
   fcn-gen check ingress-pe --node pe1 --iface in=leaf1 --iface out=p1 --set mtu=1024 --speed 0.01
 
-Exit codes: 0 all tests that ran passed, 1 nothing could be tested or the check failed, 2 wrong options, 4 a test failed,
-130 interrupted.";
+Exit codes: 0 passed, 1 the check failed, 2 wrong options, 3 inconclusive: a core test could not be done (with --strict,
+any), 4 a test failed, 130 interrupted.";
 
 /// Options of `list`.
 #[derive(Debug, Args)]
@@ -359,6 +359,13 @@ pub struct Check {
     /// Maximum acceptable notifications per second about one flow, at the scenario's speed
     #[arg(long, value_name = "N", default_value_t = fcn_observe::rules::FLOW_RATE, value_parser = clap::value_parser!(u32).range(1..))]
     pub flow_rate: u32,
+    /// Maximum acceptable time from a data packet that meets congestion, or a mark, to the
+    /// notification about it, in the scenario's time
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = quantity::duration)]
+    pub max_latency: Duration,
+    /// Minimum acceptable share of congested or marked flows that are notified about, 0 to 1
+    #[arg(long, value_name = "X", default_value = "0.5", value_parser = quantity::share)]
+    pub min_share: f64,
     /// Run only tests whose name equals or begins with one of these, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub only: Vec<String>,

@@ -190,8 +190,9 @@ fn missing_device_and_interrupt_are_reported() {
     let (report, code) = bench.check("--only fastcnp --strict");
     assert_eq!(
         (report["passed"].as_u64(), report["failed"].as_u64(), code),
-        (Some(0), Some(0), Some(1))
+        (Some(0), Some(0), Some(3))
     );
+    assert_eq!(report["verdict"], "inconclusive");
     let child = begun(&bench);
     interrupt(&child);
     let (report, code) = report_of(child);
@@ -268,8 +269,7 @@ fn other_roles_pass_on_links() {
         let (report, code) = report(command.args(SLOW).output().unwrap());
         end(device);
         assert_eq!(with(&report, "failed"), [""; 0], "{role}: {report:#}");
-        assert_eq!(code, Some(0), "{role}: {report:#}");
-        assert!(report["passed"].as_u64() > Some(5), "{role}: {report:#}");
+        assert!(passed_or_late(&report, code), "{role}: {report:#}");
     }
     // A sender begins by itself, so its peer has to be started first.
     let sets = "--set flows=4 --set mechanism=fast-cnp";
@@ -282,6 +282,16 @@ fn other_roles_pass_on_links() {
     let (report, code) = report_of(check);
     end(device);
     assert_eq!(with(&report, "failed"), [""; 0], "{report:#}");
-    assert_eq!(code, Some(0), "{report:#}");
-    assert!(report["passed"].as_u64() > Some(5), "{report:#}");
+    assert!(passed_or_late(&report, code), "{report:#}");
+}
+
+/// Returns true if a device passed, or if this machine was too slow to judge its core tests.
+fn passed_or_late(report: &Value, code: Option<i32>) -> bool {
+    let mut tests = report["tests"].as_array().unwrap().iter();
+    let why = |test: &Value| test["why"].as_str().unwrap_or_default().to_owned();
+    match code {
+        Some(0) => report["passed"].as_u64() > Some(5),
+        Some(3) => tests.any(|test| test["core"] == true && why(test).contains("machine was late")),
+        _ => false,
+    }
 }

@@ -231,6 +231,20 @@ pub fn factor(text: &str) -> Result<f64, String> {
         })
 }
 
+/// Parses a share: `0.5`, `50%`; from 0 to 1.
+///
+/// # Errors
+/// The text is invalid.
+pub fn share(text: &str) -> Result<f64, String> {
+    let share: Option<f64> = match text.strip_suffix('%') {
+        Some(percent) => percent.trim_end().parse().ok().map(|of: f64| of / 100.0),
+        None => text.parse().ok(),
+    };
+    share
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| format!("`{text}` is not a valid share: write 0.5 or 50%; 0 to 1"))
+}
+
 /// Parses a size in octets: `500MB`, `64MiB`, `1048576`.
 ///
 /// # Errors

@@ -2,16 +2,20 @@
 //! respond to it, and a record of all traffic. Frames and the time come in, frames go out; nothing
 //! here waits or reads a clock.
 
+use super::flows::FlowLearner;
+use super::neighbour::Question;
 use super::plan::{FrameContent, Plan};
+use super::traffic::Span;
 use crate::scenario::model::{NodeId, NodeKind, Simulation};
 use crate::sim::frames;
 use crate::sim::live::LiveNode;
 use crate::units::Ps;
 use fcn_observe::{DataPacket, Ecn, FlowKey};
+use fcn_tool::quantity::counted;
 use fcn_wire::header::ethernet;
-use fcn_wire::{Frame, LinkType, Profile, ip};
+use fcn_wire::{Frame, LinkType, Notification, Profile, ip};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::net::IpAddr;
 use std::ops::Range;
 
@@ -34,6 +38,17 @@ pub struct LinkFrame {
     octets: Range<usize>,
 }
 
+impl LinkFrame {
+    /// Returns the possible times of the frame.
+    #[must_use]
+    pub const fn span(&self) -> Span {
+        Span {
+            since: self.since,
+            at: self.at,
+        }
+    }
+}
+
 /// All frames on the device's links, in order.
 #[derive(Debug, Default)]
 pub struct Record {
@@ -42,6 +57,8 @@ pub struct Record {
     octets: Vec<u8>,
     /// Frames not recorded because a limit was reached.
     pub unrecorded: u64,
+    /// Frames of the device that this machine lost before it read them, as far as known.
+    pub lost_here: u64,
 }
 
 impl Record {
@@ -61,6 +78,13 @@ impl Record {
             by_device,
             octets: begin..self.octets.len(),
         });
+    }
+
+    /// Returns the reason why a missing frame of the device shows nothing.
+    #[must_use]
+    pub fn loss(&self) -> String {
+        let lost = counted(self.lost_here, "frame");
+        format!("this machine was late: it lost {lost} before it read them (a lower --speed helps)")
     }
 
     /// Returns the octets of a frame.
@@ -107,6 +131,12 @@ pub struct Bench<'s> {
     outgoing: Vec<(usize, Vec<u8>)>,
     /// Outer flow labels that the device assigns to flows, if the plan needs them.
     labels: BTreeMap<FlowKey, u32>,
+    /// The device's link to each address of another node.
+    reach: HashMap<IpAddr, usize>,
+    /// The device's MAC addresses on its links, if it has asked for one of ours.
+    learnt_macs: Vec<Option<[u8; 6]>>,
+    /// The device's flows, if the plan needs them.
+    flows: FlowLearner<'s>,
     /// Maximum lateness of the frames sent in each step.
     late: Vec<Ps>,
     /// The frames so far.
@@ -167,6 +197,9 @@ impl<'s> Bench<'s> {
             number: 0,
             outgoing: Vec::new(),
             labels: BTreeMap::new(),
+            reach: reach(simulation, device),
+            learnt_macs: vec![None; own_links.len()],
+            flows: FlowLearner::new(simulation),
             late,
             record: Record::default(),
             now: Ps(0),
@@ -178,6 +211,12 @@ impl<'s> Bench<'s> {
     pub fn on_frame(&mut self, now: Ps, since: Ps, link: usize, bytes: &[u8]) {
         self.on_timer(now);
         self.record.add((now, since), link, true, bytes);
+        if let Some(question) = Question::from_frame(bytes) {
+            self.answer(link, &question, bytes);
+        }
+        if self.plan.learns_flows {
+            self.flows.learn(&parse(bytes, &self.simulation.profile));
+        }
         if self.plan.learns_labels {
             let frame = parse(bytes, &self.simulation.profile);
             let data = DataPacket::from_frame(&frame);
@@ -217,6 +256,10 @@ impl<'s> Bench<'s> {
             let Some(at) = self.next_timer().filter(|at| *at <= now) else {
                 return;
             };
+            let mut steps = self.plan.steps.iter_mut();
+            if let Some(step) = steps.find(|step| step.time.contains(&at)) {
+                step.late = step.late.max(now.since(at));
+            }
             for index in 0..self.peers.len() {
                 self.peers[index].live.on_timer(at);
                 self.take(index);
@@ -245,6 +288,9 @@ impl<'s> Bench<'s> {
                 }
                 let bytes = match &planned.content {
                     FrameContent::Octets(bytes) => Some(bytes.clone()),
+                    FrameContent::Learnt { flow, make } => {
+                        self.flows.flows.get(*flow).and_then(make)
+                    }
                     FrameContent::Labelled { flow, make } => {
                         self.labels.get(flow).and_then(|l| make(*l))
                     }
@@ -295,10 +341,15 @@ impl<'s> Bench<'s> {
     pub fn end(mut self, until: Ps) -> (Plan, Record) {
         let most = self.plan.punctual.unwrap_or(Ps::MAX);
         let mut late = self.late.iter();
+        let left_out = &mut self.plan.late;
         self.plan.steps.retain(|step| {
-            let in_time = late.next().is_none_or(|late| *late <= most);
-            step.time.end <= until && in_time
+            let late = late.next().copied().unwrap_or_default();
+            if late > most {
+                left_out.push((step.id, late));
+            }
+            step.time.end <= until && late <= most
         });
+        self.plan.flows = self.flows.flows;
         (self.plan, self.record)
     }
 
@@ -311,8 +362,8 @@ impl<'s> Bench<'s> {
         if self
             .plan
             .marks
-            .as_ref()
-            .is_some_and(|marks| marks.contains(&self.now))
+            .iter()
+            .any(|marks| marks.contains(&self.now))
         {
             let is_data = {
                 let frame = parse(&bytes, &self.simulation.profile);
@@ -327,21 +378,60 @@ impl<'s> Bench<'s> {
             place.copy_from_slice(own);
         }
         let is_group = bytes.first().is_some_and(|first| first & 1 == 1);
-        if let (Some(mac), false, Some(place)) = (self.device_mac, is_group, bytes.get_mut(..6)) {
+        let learnt = self.learnt_macs.get(link).copied().flatten();
+        let mac = self.device_mac.or(learnt);
+        if let (Some(mac), false, Some(place)) = (mac, is_group, bytes.get_mut(..6)) {
             place.copy_from_slice(&mac);
         }
-        let at = self.now;
-        self.record.add((at, at), link, false, &bytes);
+        if self.plan.learns_flows {
+            self.flows.learn(&parse(&bytes, &self.simulation.profile));
+        }
         self.outgoing.push((link, bytes));
+    }
+
+    /// Records a frame that was handed to the link after `since`.
+    pub fn on_sent(&mut self, since: Ps, link: usize, bytes: &[u8]) {
+        self.record.add((since, since), link, false, bytes);
+    }
+
+    /// Records that all frames handed over have been sent by `now`.
+    pub fn on_flushed(&mut self, now: Ps) {
+        let frames = self.record.frames.iter_mut().rev();
+        for frame in frames.take_while(|frame| !frame.by_device) {
+            if frame.at != frame.since {
+                break;
+            }
+            frame.at = now;
+        }
+    }
+
+    /// Answers a device that asks for the MAC address of a node on that link.
+    fn answer(&mut self, link: usize, question: &Question, bytes: &[u8]) {
+        if self.reach.get(&question.target) != Some(&link) {
+            return;
+        }
+        if let Some(place) = self.learnt_macs.get_mut(link) {
+            *place = Some(question.asker);
+        }
+        let own = self.macs.get(link).copied();
+        if let Some(answer) = own.and_then(|own| question.answer(bytes, own)) {
+            self.outgoing.push((link, answer));
+        }
     }
 
     /// Delivers the frames sent by a played node.
     fn take(&mut self, index: usize) {
-        let Peer { live, ends, .. } = &mut self.peers[index];
+        let Peer { live, ends, node } = &mut self.peers[index];
+        let is_switch = matches!(self.simulation.nodes[*node].kind, NodeKind::Switch(_));
         let mut leaving = Vec::new();
         live.take_outgoing(&mut leaving);
         for frame in leaving {
             let bytes = <[&[u8]; 2]>::from(frame.parts()).concat();
+            // Played nodes notify nobody: this is the device's own, on its way back.
+            let is_to_device = matches!(ends.get(frame.link), Some(Some(End::Device(_))));
+            if is_to_device && is_switch && is_notification(&bytes, &self.simulation.profile) {
+                continue;
+            }
             let (to_device, who, link) = match ends.get(frame.link) {
                 Some(Some(End::Device(link))) => (true, 0, *link),
                 Some(Some(End::Node(peer, place))) => (false, *peer, *place),
@@ -358,6 +448,21 @@ impl<'s> Bench<'s> {
 #[must_use]
 pub fn parse<'a>(bytes: &'a [u8], profile: &'a Profile) -> Frame<'a> {
     Frame::parse(bytes, bytes.len(), LinkType::Ethernet, profile)
+}
+
+/// Returns the device's link to each address of another node.
+fn reach(simulation: &Simulation, device: NodeId) -> HashMap<IpAddr, usize> {
+    let live = LiveNode::new(simulation, device, Vec::new(), None);
+    let nodes = simulation.nodes.iter().enumerate();
+    let others = nodes.filter(|(node, _)| *node != device);
+    let links = others.filter_map(|(node, values)| Some((values, live.towards(node)?)));
+    let addresses =
+        links.flat_map(|(values, link)| [(values.ipv6.into(), link), (values.ipv4.into(), link)]);
+    addresses.collect()
+}
+
+fn is_notification(bytes: &[u8], profile: &Profile) -> bool {
+    Notification::from_frame(&parse(bytes, profile)).is_some()
 }
 
 fn destination(bytes: &[u8], profile: &Profile) -> Option<IpAddr> {

@@ -1,7 +1,8 @@
 //! The `check` command: scenario, interfaces, main loop and reports.
 
 use super::bench::{Bench, parse};
-use super::plan::{Plan, Setup, test_network};
+use super::judge::{Outcome, Verdict, untested_core};
+use super::plan::{Limits, Plan, Setup, test_network};
 use super::receiver;
 use super::report::{self, CheckInfo, CheckRun, LinkReport, RunEnd};
 use super::roles::{judge, plan};
@@ -27,12 +28,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Runs `check` with these options.
 ///
 /// # Errors
-/// The scenario is invalid, a link cannot be opened or fails, a test fails, nothing could be
-/// tested, or the check was interrupted.
+/// The scenario is invalid, a link cannot be opened or fails, a test fails, the result is
+/// inconclusive, or the check was interrupted.
 pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
     let (name, simulation, device) = network(options)?;
     let mut setup = Setup::new(&simulation, device, options.role, options.off);
-    setup.flow_rate = options.flow_rate;
+    setup.limits = Limits {
+        flow_rate: options.flow_rate,
+        latency: options.max_latency.into(),
+        share: options.min_share,
+    };
     select(&mut setup, options)?;
     let plan = plan(&setup)?;
     let info = CheckInfo {
@@ -81,7 +86,7 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
     let mut clock = Monotonic::new(Waiting::Sleep);
     let mut step = usize::MAX;
     let quiet = options.quiet;
-    let ran = run(
+    let mut ran = run(
         bench,
         &mut ports,
         &mut clock,
@@ -99,7 +104,6 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
             step = now;
         },
     );
-    let outcomes = judge(&setup, &ran.plan, &ran.record);
     let links: Vec<_> = played
         .iter()
         .zip(&ports)
@@ -111,14 +115,17 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
             lost: port.lost(),
         })
         .collect();
-    let whole = report::json(&info, &ran, &links, &outcomes)?;
+    ran.record.lost_here = links.iter().filter_map(|link| link.lost).sum();
+    let judgement = judge(&setup, &ran.plan, &ran.record);
+    let outcomes = &judgement.outcomes;
+    let whole = report::json(&info, &ran, &links, &judgement)?;
     if let Some(folder) = &options.output {
         report::write(
             folder,
             &whole,
             &info,
             (&links, &simulation),
-            (&ran.record, &outcomes),
+            (&ran.record, outcomes),
         )?;
     }
     if options.json {
@@ -126,10 +133,10 @@ pub fn check(options: &Check, console: &mut Console<'_>) -> Result {
     } else if !options.quiet {
         print(
             console.out,
-            &report::text(&ran, &links, &outcomes, options.output.as_deref()),
+            &report::text(&ran, &links, &judgement, options.output.as_deref()),
         )?;
     }
-    conclude(&ran.end, report::counts(&outcomes), options.strict)
+    conclude(&ran.end, outcomes, options.strict)
 }
 
 /// Returns the scenario's name, the network around the device, and the device's node.
@@ -284,12 +291,17 @@ fn run_once<C: Clock>(
         any += count;
     }
     bench.on_timer(at(clock.now()));
-    let mut sent = false;
-    for (link, bytes) in bench.take_outgoing() {
-        sent |= wire.send(link, &bytes, &[])?;
+    let outgoing: Vec<_> = bench.take_outgoing().collect();
+    for (link, bytes) in &outgoing {
+        let since = at(clock.now());
+        // A frame that the link refuses shows nothing about the device.
+        if wire.send(*link, bytes, &[])? {
+            bench.on_sent(since, *link, bytes);
+        }
     }
-    if sent {
+    if !outgoing.is_empty() {
         wire.flush()?;
+        bench.on_flushed(at(clock.now()));
     }
     if let Some(why) = bench.failure() {
         return Err(why);
@@ -309,45 +321,94 @@ fn run_once<C: Clock>(
     Ok(())
 }
 
-/// Succeeds only if at least one test was run and none failed; with `strict`, all tests must have
-/// been run.
-fn conclude(end: &RunEnd, [passed, noted, failed, untested]: [usize; 4], strict: bool) -> Result {
+/// Succeeds only if the verdict is "passed"; with `strict`, all tests must have been run.
+fn conclude(end: &RunEnd, outcomes: &[Outcome], strict: bool) -> Result {
+    let [passed, _, failed, untested] = report::counts(outcomes);
     let tests = |count: usize| fcn_tool::quantity::counted(count as u64, "test");
     match end {
-        RunEnd::Failed(why) => Err(Failure::failed(why.clone())),
-        RunEnd::Interrupted => Err(Failure::interrupted(format!(
-            "tests so far: {passed} passed, {failed} failed"
-        ))),
-        RunEnd::Done if failed > 0 => Err(Failure::broken(format!("{} failed", tests(failed)))),
-        RunEnd::Done if passed + noted == 0 => Err(Failure::failed("nothing could be tested")
-            .and("see the report for reasons; is the device connected, up, and configured as in the scenario?")),
-        RunEnd::Done if strict && untested > 0 => Err(Failure::failed(format!(
+        RunEnd::Failed(why) => return Err(Failure::failed(why.clone())),
+        RunEnd::Interrupted => {
+            return Err(Failure::interrupted(format!(
+                "tests so far: {passed} passed, {failed} failed"
+            )));
+        }
+        RunEnd::Done => {}
+    }
+    match Verdict::new(outcomes) {
+        Verdict::Failed => Err(Failure::broken(format!("{} failed", tests(failed)))),
+        Verdict::Inconclusive => Err(match untested_core(outcomes) {
+            Some(core) => {
+                let what = format!("inconclusive: {} could not be tested", core.test.id());
+                Failure::incomplete(what).and(&core.why)
+            }
+            None => Failure::incomplete("inconclusive: nothing could be tested").and(
+                "see the report for reasons; is the device connected, up, and configured as in the \
+                 scenario?",
+            ),
+        }),
+        Verdict::Passed if strict && untested > 0 => Err(Failure::incomplete(format!(
             "{} could not be run",
             tests(untested)
         ))
         .and("see the report for reasons")),
-        RunEnd::Done => Ok(()),
+        Verdict::Passed => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::judge::Grade;
+    use crate::check::statements::Statement;
+
+    fn conclusion(grades: &[(Statement, Grade)], strict: bool) -> String {
+        let outcomes = grades.iter().map(|(statement, grade)| Outcome {
+            test: Test::Statement(*statement),
+            grade: *grade,
+            why: "of a reason".to_owned(),
+            judged: 1,
+            frames: Vec::new(),
+            times: 0,
+        });
+        let outcomes: Vec<_> = outcomes.collect();
+        match conclude(&RunEnd::Done, &outcomes, strict) {
+            Ok(()) => String::new(),
+            Err(failure) => format!("{} {failure}", failure.exit().code()),
+        }
+    }
 
     #[test]
-    fn untested_is_an_error_if_strict() {
-        let said = |counts, strict| match conclude(&RunEnd::Done, counts, strict) {
-            Ok(()) => String::new(),
-            Err(failure) => failure.to_string(),
-        };
-        assert_eq!(said([1, 0, 0, 2], false), "");
-        assert_eq!(said([1, 0, 0, 0], true), "");
-        let untested = said([1, 0, 0, 2], true);
-        assert!(
-            untested.starts_with("2 tests could not be run"),
-            "{untested}"
-        );
-        assert_eq!(said([1, 0, 1, 2], true), "1 test failed");
-        assert!(said([0, 0, 0, 2], false).starts_with("nothing could be tested"));
+    fn only_failures_untested_core_tests_and_strictness_are_errors() {
+        use Grade::{Failed, Passed, Untested};
+        use Statement as S;
+        let core = |grade| (S::FastCnpSent, grade);
+        let other = |grade| (S::FastCnpQpCopied, grade);
+        for (grades, strict, expected) in [
+            (&[core(Passed), other(Untested)][..], false, ""),
+            (&[core(Passed), other(Passed)], true, ""),
+            (
+                &[core(Passed), other(Untested)],
+                true,
+                "3 1 test could not be run",
+            ),
+            (&[core(Failed), other(Untested)], true, "4 1 test failed"),
+            (&[core(Untested), other(Failed)], false, "4 1 test failed"),
+            (
+                &[core(Untested), other(Passed)],
+                false,
+                "3 inconclusive: fastcnp.sent could not be tested: of a reason",
+            ),
+            // Chosen without the core tests.
+            (&[other(Passed)], false, ""),
+            (
+                &[other(Untested)],
+                false,
+                "3 inconclusive: nothing could be tested",
+            ),
+        ] {
+            let said = conclusion(grades, strict);
+            assert!(said.starts_with(expected), "{said}");
+            assert_eq!(said.is_empty(), expected.is_empty(), "{said}");
+        }
     }
 }

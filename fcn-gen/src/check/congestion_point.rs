@@ -2,10 +2,12 @@
 //! each packet has its own QP, so that a notification identifies the packet that caused it.
 
 mod data;
+mod timing;
 mod verdict;
 
 pub use verdict::judge;
 
+use super::notification;
 use super::plan::{
     FlowPath, FrameContent, Plan, Planned, Setup, UNTRUSTED_SOURCE, emit_packet, framed, kinds,
 };
@@ -31,9 +33,9 @@ const FIRST_LABEL: u32 = 0x1_0000;
 const PACKETS: u64 = 200;
 /// Maximum number of packets in a step.
 const MOST_PACKETS: u64 = 20_000;
-/// Maximum payload of a data packet in octets: with all headers it fits an interface MTU of 1500
-/// octets.
-const PAYLOAD: u16 = 1_024;
+/// Minimum payload of a data packet in octets that a notification to a proxy cannot quote as a
+/// whole; with all headers it fits an interface MTU of 1500 octets.
+const QUOTED: u16 = 1_368;
 /// Number of foreign notifications sent across the border.
 const LEAKS: u64 = 20;
 /// Data that the played node writes into traces.
@@ -44,6 +46,8 @@ const EACH: &str = "each";
 const TRACED: &str = "traced";
 /// Step with a single flow.
 const ONE: &str = "one-flow";
+/// Step with packets between the data that are none.
+const MIXED: &str = "mixed";
 /// Step with data whose outer ECN field is 00.
 const INCAPABLE: &str = "not-capable";
 /// Step with data from outside of the domain.
@@ -58,6 +62,16 @@ fn switch<'s>(setup: &Setup<'s>) -> Option<&'s Switch> {
     }
 }
 
+/// Returns Kmin and Kmax, in octets, of the queue that the data meet.
+fn thresholds(setup: &Setup<'_>) -> (u64, u64) {
+    let default = fcn_node::congestion_point::Marking::default();
+    let to = setup.flow_paths().first().map_or(0, |path| path.to);
+    let egress = LiveNode::links(setup.simulation, setup.device).nth(to);
+    let port = switch(setup).and_then(|switch| switch.ports.get(&egress?));
+    let marking = port.map_or(default, |port| port.marking);
+    (marking.kmin, marking.kmax)
+}
+
 /// Plans the check.
 ///
 /// # Errors
@@ -65,9 +79,7 @@ fn switch<'s>(setup: &Setup<'s>) -> Option<&'s Switch> {
 pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     let mut plan = Plan::new(setup.device);
     let name = &setup.simulation.nodes[setup.device].name;
-    let (Some(switch), mut all) = (switch(setup), setup.flow_paths()) else {
-        return Ok(plan);
-    };
+    let mut all = setup.flow_paths();
     if let Some(to) = all.first().map(|way| way.to) {
         all.retain(|way| way.to == to);
     }
@@ -118,21 +130,31 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
                 bits_per_second(goes as f64)
             )));
     }
-    let own_links = LiveNode::links(setup.simulation, setup.device);
-    let egress = own_links.into_iter().nth(first.to).unwrap_or(0);
-    let kmax = switch
-        .ports
-        .get(&egress)
-        .map_or(200_000, |port| port.marking.kmax);
+    let (_, kmax) = thresholds(setup);
     // Octets that have to arrive until this many are queued.
     let until_full = |octets: u64| (octets as f64 / (1.0 - goes as f64 / comes as f64)) as u64;
-    let payload = PAYLOAD.min(first.flow.mtu);
-    let count = |payload: u16| (until_full(kmax) / u64::from(payload) + PACKETS).min(MOST_PACKETS);
+    // Longer than a notification to a proxy may quote.
+    let payload = match kinds.contains(&Kind::ProxyCn) {
+        true => first.flow.mtu.max(QUOTED),
+        false => first.flow.mtu,
+    };
+    // A flow of many packets has to stay congested for longer than a notification may take.
+    let lasting = u128::from(comes) * u128::from(setup.limits.latency.0) / u128::from(Ps::SECOND.0);
+    let lasting = u64::try_from(lasting * 2 / 8).unwrap_or(u64::MAX);
+    let count = |payload: u16, is_of_many: bool| {
+        let payload = u64::from(payload);
+        let deep = match is_of_many {
+            true => PACKETS.max(lasting / payload),
+            false => PACKETS,
+        };
+        (until_full(kmax) / payload + deep).min(MOST_PACKETS)
+    };
     // Time that the queue takes to drain, with some margin.
     let drain = setup.rate(first.to).time(2 * kmax + 100_000) + Ps::from_nanos(1_000_000);
     let mut builder = DataBuilder {
         setup,
         sent: Vec::new(),
+        others: Vec::new(),
     };
     let mut add = |plan: &mut Plan,
                    id: &'static str,
@@ -143,7 +165,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
             plan.end,
             ways,
             options,
-            (count(payload), payload),
+            (count(payload, options.same_qp), payload),
         );
         let last = frames
             .iter()
@@ -162,6 +184,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
             match (options.traced, options.incapable) {
                 (true, _) => ", with an IOAM trace",
                 (_, true) => ", not ECN-capable",
+                _ if options.mixed => ", and others between them",
                 _ => "",
             }
         );
@@ -186,6 +209,13 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         S::FastCnpOff,
         S::ProxyCnOff,
         S::WanFcnOff,
+        S::CongestionLatency,
+        S::CongestionShare,
+        S::CongestionQueue,
+        S::CongestionOnce,
+        S::ForwardedAll,
+        S::ForwardedOnce,
+        S::ForwardedEcn,
     ];
     let families = [
         Family::Packet,
@@ -196,6 +226,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         Family::WanFcn,
     ];
     if setup.wants(&per_packet)
+        || setup.wants(&notification::STATEMENTS)
         || setup.wants_family(&families)
         || setup.wants_rule(&[Rule::FastCnpMarked])
     {
@@ -207,8 +238,12 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         );
     }
     if !setup.off {
-        let traces = setup.wants(&[S::FastCnpTraceCopied, S::FastCnpOptionByTrace])
-            || setup.wants_family(&[Family::Ioam]);
+        let of_traces = [
+            S::FastCnpTraceCopied,
+            S::FastCnpOptionByTrace,
+            S::TraceOwnNode,
+        ];
+        let traces = setup.wants(&of_traces) || setup.wants_family(&[Family::Ioam]);
         if traces && kinds.contains(&Kind::FastCnp1) && first.flow.source.is_ipv6() {
             let options = PacketOptions {
                 traced: true,
@@ -216,7 +251,10 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
             };
             add(&mut plan, TRACED, (&inside, options), payload);
         }
-        if setup.wants_rule(&[Rule::FastCnpRate, Rule::ProxyCnRate, Rule::WanFcnRate]) {
+        let of_many = [S::CongestionAgain, S::ForwardedOrder];
+        if setup.wants(&of_many)
+            || setup.wants_rule(&[Rule::FastCnpRate, Rule::ProxyCnRate, Rule::WanFcnRate])
+        {
             let options = PacketOptions {
                 same_qp: true,
                 ..PacketOptions::default()
@@ -227,12 +265,19 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
                 .copied()
                 .collect();
             // The payload is limited, so that enough packets are sent to exceed the rate limit.
-            let least = u64::from(setup.flow_rate) * 8 * 4;
+            let least = u64::from(setup.limits.flow_rate) * 8 * 4;
             let largest = (comes / least.max(1)).saturating_sub(200);
             let payload = payload
                 .min(u16::try_from(largest & !3).unwrap_or(u16::MAX))
                 .max(4);
             add(&mut plan, ONE, (&one, options), payload);
+        }
+        if !kinds.contains(&Kind::WanFcn) && setup.wants(&[S::CongestionData]) {
+            let options = PacketOptions {
+                mixed: true,
+                ..PacketOptions::default()
+            };
+            add(&mut plan, MIXED, (&inside, options), payload);
         }
         if kinds.contains(&Kind::WanFcn) && setup.wants(&[S::WanFcnCapable]) {
             let options = PacketOptions {
@@ -259,7 +304,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
             plan.step(LEAKING, what, Ps::from_nanos(2_000_000), frames);
         }
     }
-    plan.sent = builder.sent;
+    (plan.sent, plan.others) = (builder.sent, builder.others);
     Ok(plan)
 }
 

@@ -2,7 +2,8 @@
 //! applies the roles' own verdicts.
 
 use super::bench::{LinkFrame, Record, parse};
-use super::plan::{Setup, mask_mutable_fields};
+use super::notification;
+use super::plan::{Plan, Setup, mask_mutable_fields};
 use super::statements::{Statement, Test};
 use crate::device::Role;
 use crate::units::Ps;
@@ -12,7 +13,7 @@ use fcn_wire::finding::Family;
 use fcn_wire::header::ethernet;
 use fcn_wire::pnc::Prefix;
 use fcn_wire::{Findings, Frame, IcrcCheck, Kind, Message, Notification, Opcode, Rule};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 fcn_wire::identified! {
@@ -39,26 +40,125 @@ pub struct Outcome {
     pub grade: Grade,
     /// Reason, unless it passed.
     pub why: String,
+    /// Number of times that the device's behaviour allowed a verdict.
+    pub judged: usize,
     /// Indices of the recorded frames that show it; the first few if there are many.
     pub frames: Vec<usize>,
-    /// Number of occurrences.
+    /// Number of violations.
     pub times: usize,
 }
 
-/// Reason why a statement could not be tested if its step is missing.
-pub const NOT_DONE: &str =
-    "its step was not completed, or this machine was too slow (a lower --speed helps)";
+fcn_wire::identified! {
+    /// Result of a whole check.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    Verdict {
+        /// The role's core tests passed, and no test failed.
+        Passed = "passed",
+        /// A test failed.
+        Failed = "failed",
+        /// A core test could not be done, or no test.
+        Inconclusive = "inconclusive",
+    }
+}
+
+impl Verdict {
+    /// Returns the result of a check with these outcomes.
+    #[must_use]
+    pub fn new(outcomes: &[Outcome]) -> Self {
+        let has = |grade| outcomes.iter().any(|outcome| outcome.grade == grade);
+        if has(Grade::Failed) {
+            Self::Failed
+        } else if untested_core(outcomes).is_some() || !(has(Grade::Passed) || has(Grade::Noted)) {
+            Self::Inconclusive
+        } else {
+            Self::Passed
+        }
+    }
+}
+
+/// Returns the first core test that could not be done.
+pub fn untested_core(outcomes: &[Outcome]) -> Option<&Outcome> {
+    let is_missing =
+        |outcome: &&Outcome| outcome.grade == Grade::Untested && outcome.test.is_core();
+    outcomes.iter().find(is_missing)
+}
+
 /// Maximum number of frames named in one outcome.
 const MOST_NAMED: usize = 8;
 
 /// Intermediate results of the tests.
-#[derive(Default)]
 pub struct Ledger {
+    /// Reason why a statement could not be judged if there is no other.
+    pub missing: String,
     broken: BTreeMap<Test, (String, Vec<usize>, usize)>,
-    tried: BTreeMap<Test, Result<(), String>>,
+    judged: BTreeMap<Test, usize>,
+    untestable: BTreeMap<Test, String>,
+    latencies: BTreeMap<&'static str, Vec<Ps>>,
+}
+
+/// Latency of the device's reactions to one kind of cause.
+#[derive(Clone, Copy, Debug)]
+pub struct Latency {
+    /// The two events between which it is measured.
+    pub what: &'static str,
+    /// Number of reactions.
+    pub count: usize,
+    /// Median.
+    pub p50: Ps,
+    /// 99th percentile.
+    pub p99: Ps,
+    /// Maximum.
+    pub longest: Ps,
+}
+
+/// Result of a check.
+pub struct Judgement {
+    /// The outcomes of the tests.
+    pub outcomes: Vec<Outcome>,
+    /// The latencies of the device's reactions.
+    pub latencies: Vec<Latency>,
 }
 
 impl Ledger {
+    /// Creates an empty ledger for a completed plan.
+    #[must_use]
+    pub fn new(plan: &Plan) -> Self {
+        Self {
+            missing: plan.missing(),
+            broken: BTreeMap::new(),
+            judged: BTreeMap::new(),
+            untestable: BTreeMap::new(),
+            latencies: BTreeMap::new(),
+        }
+    }
+
+    /// Records the maximum time that the device can have taken to react.
+    pub fn record_latency(&mut self, what: &'static str, latency: Ps) {
+        self.latencies.entry(what).or_default().push(latency);
+    }
+
+    /// Returns the latencies.
+    pub fn latencies(&mut self) -> Vec<Latency> {
+        let all = self.latencies.iter_mut().filter_map(|(what, times)| {
+            times.sort_unstable();
+            let count = times.len();
+            // Nearest rank.
+            let at = |percent: usize| {
+                times
+                    .get((count * percent).div_ceil(100).max(1) - 1)
+                    .copied()
+            };
+            Some(Latency {
+                what,
+                count,
+                p50: at(50)?,
+                p99: at(99)?,
+                longest: at(100)?,
+            })
+        });
+        all.collect()
+    }
+
     /// Records a violation, shown by these frames.
     pub fn fail(&mut self, test: Test, why: impl FnOnce() -> String, frames: &[usize]) {
         let (_, named, times) = (self.broken.entry(test)).or_insert_with(|| (why(), Vec::new(), 0));
@@ -70,17 +170,38 @@ impl Ledger {
         *times += 1;
     }
 
+    /// Returns true if a statement was found not to hold.
+    #[must_use]
+    pub fn is_broken(&self, statement: Statement) -> bool {
+        self.broken.contains_key(&Test::Statement(statement))
+    }
+
+    /// Withdraws violations of statements, which show nothing for that reason.
+    pub fn excuse(&mut self, statements: &[Statement], why: &str) {
+        for test in statements.iter().copied().map(Test::Statement) {
+            if self.broken.remove(&test).is_some() {
+                self.judged.remove(&test);
+                self.untestable.insert(test, why.to_owned());
+            }
+        }
+    }
+
     /// Records that a statement does not hold.
     pub fn fails(&mut self, statement: Statement, why: impl FnOnce() -> String, frames: &[usize]) {
         self.fail(Test::Statement(statement), why, frames);
     }
 
-    /// Records that a test could be judged.
+    /// Records that a test could be judged once.
     pub fn record_judgeable(&mut self, test: Test) {
-        self.tried.insert(test, Ok(()));
+        self.record_times(test, 1);
     }
 
-    /// Records that statements could be judged.
+    /// Records that a test could be judged that many times.
+    pub fn record_times(&mut self, test: Test, times: usize) {
+        *self.judged.entry(test).or_default() += times;
+    }
+
+    /// Records that statements could be judged once.
     pub fn record_judgeable_all(&mut self, statements: &[Statement]) {
         for statement in statements {
             self.record_judgeable(Test::Statement(*statement));
@@ -96,8 +217,23 @@ impl Ledger {
 
     /// Records why a test could not be judged, unless there is a result already.
     pub fn record_untestable(&mut self, test: Test, why: &str) {
-        let known = self.tried.entry(test);
-        known.or_insert_with(|| Err(why.to_owned()));
+        let known = self.untestable.entry(test);
+        known.or_insert_with(|| why.to_owned());
+    }
+
+    /// Records why a statement was not judged: the device's messages break rules of these families.
+    /// Returns false if they do not.
+    pub fn blames_format(&mut self, statement: Statement, families: &[Family]) -> bool {
+        let mut broken = self.broken.keys();
+        let rule = broken.find_map(|test| match test {
+            Test::Rule(rule) if families.contains(&rule.info().family) => Some(*rule),
+            _ => None,
+        });
+        let why = |rule: Rule| format!("the device's messages break {rule}");
+        if let Some(rule) = rule {
+            self.record_untestable_all(&[statement], &why(rule));
+        }
+        rule.is_some()
     }
 
     /// Records whether a statement holds, according to a condition.
@@ -116,30 +252,31 @@ impl Ledger {
 
     /// Returns the outcome of a test, based on the recorded results.
     pub fn outcome(&mut self, test: Test) -> Outcome {
-        let (grade, why, frames, times) =
-            match (self.broken.remove(&test), self.tried.remove(&test)) {
-                (Some((why, frames, times)), _) => {
-                    let grade = if test.is_note() {
-                        Grade::Noted
-                    } else {
-                        Grade::Failed
-                    };
-                    (grade, why, frames, times)
-                }
-                (None, Some(Ok(()))) => (Grade::Passed, String::new(), Vec::new(), 0),
-                (None, Some(Err(why))) => (Grade::Untested, why, Vec::new(), 0),
-                (None, None) => {
-                    let why = match test {
-                        Test::Rule(_) => "the device sent no such message",
-                        Test::Statement(_) => NOT_DONE,
-                    };
-                    (Grade::Untested, why.to_owned(), Vec::new(), 0)
-                }
-            };
+        let judged = self.judged.remove(&test).unwrap_or(0);
+        let untestable = self.untestable.remove(&test);
+        let (grade, why, frames, times) = match self.broken.remove(&test) {
+            Some((why, frames, times)) => {
+                let grade = if test.is_note() {
+                    Grade::Noted
+                } else {
+                    Grade::Failed
+                };
+                (grade, why, frames, times)
+            }
+            None if judged > 0 => (Grade::Passed, String::new(), Vec::new(), 0),
+            None => {
+                let why = untestable.unwrap_or_else(|| match test {
+                    Test::Rule(_) => "the device sent no such message".to_owned(),
+                    Test::Statement(_) => self.missing.clone(),
+                });
+                (Grade::Untested, why, Vec::new(), 0)
+            }
+        };
         Outcome {
             test,
             grade,
             why,
+            judged: judged.max(times),
             frames,
             times,
         }
@@ -156,6 +293,8 @@ pub struct DeviceFrame<'a> {
     pub parsed: Frame<'a>,
     /// The notification in it, if it is one.
     pub notification: Option<Notification>,
+    /// True if the bench sent the same packet, except for fields that any router may change.
+    pub is_unchanged: bool,
 }
 
 impl DeviceFrame<'_> {
@@ -187,13 +326,20 @@ pub fn classify<'a>(setup: &'a Setup<'_>, record: &'a Record) -> ClassifiedFrame
     let is_host = matches!(setup.role, Role::Sender | Role::Receiver);
     let behind = |bytes: &[u8]| mask_mutable_fields(bytes.get(ethernet::LEN..).unwrap_or_default());
     let sent = record.iter().filter(|(_, passed, _)| !passed.by_device);
-    let sent: HashSet<Vec<u8>> = match is_host {
-        true => HashSet::new(),
-        false => sent.map(|(.., bytes)| behind(bytes)).collect(),
-    };
+    // A frame that comes back to the device is still its own.
+    let mut first_sent: HashMap<Vec<u8>, Ps> = HashMap::new();
+    if !is_host {
+        for (_, passed, bytes) in sent {
+            first_sent.entry(behind(bytes)).or_insert(passed.since);
+        }
+    }
     let (mut generated, mut forwarded) = (Vec::new(), Vec::new());
     for (index, captured, bytes) in record.iter().filter(|(_, captured, _)| captured.by_device) {
         let parsed = parse(bytes, profile);
+        let is_unchanged = !is_host && {
+            let sent = first_sent.get(&behind(bytes));
+            sent.is_some_and(|sent| *sent <= captured.at)
+        };
         let is_passed_on = !is_host && {
             let is_transit = match parsed.message() {
                 Message::RdmaCm(..) => true,
@@ -202,13 +348,14 @@ pub fn classify<'a>(setup: &'a Setup<'_>, record: &'a Record) -> ClassifiedFrame
                 }
                 _ => false,
             };
-            is_transit || sent.contains(&behind(bytes))
+            is_transit || is_unchanged
         };
         let seen = DeviceFrame {
             index,
             captured,
             notification: Notification::from_frame(&parsed),
             parsed,
+            is_unchanged,
         };
         if is_passed_on {
             forwarded.push(seen);
@@ -265,7 +412,11 @@ pub fn by_rules(setup: &Setup<'_>, classified: &ClassifiedFrames<'_>, ledger: &m
     let written = classified
         .forwarded
         .iter()
-        .filter(|seen| seen.parsed.ioam_trace().is_some());
+        .filter(|seen| seen.parsed.ioam_trace().is_some() && !seen.is_unchanged);
+    for own in &classified.generated {
+        notification::judge(own, ledger);
+    }
+    ledger.record_untestable_all(&notification::STATEMENTS, "the device sent no such message");
     for seen in classified.generated.iter().chain(written) {
         let mut findings = Findings::new();
         seen.parsed.check(IcrcCheck::On, &mut findings);
@@ -359,10 +510,10 @@ pub fn rates(setup: &Setup<'_>, frames: &[&DeviceFrame<'_>], tried: bool, ledger
     };
     let test = Test::Rule(duties.rate);
     if tried {
-        ledger.record_judgeable(test);
+        ledger.record_times(test, frames.len());
     }
-    if let Some(beyond) = over_rate(frames, setup.flow_rate) {
-        let (times, many, rate) = (beyond.len(), frames.len(), setup.flow_rate);
+    if let Some(beyond) = over_rate(frames, setup.limits.flow_rate) {
+        let (times, many, rate) = (beyond.len(), frames.len(), setup.limits.flow_rate);
         let text = duties.rate.info().text;
         let why = || format!("{text}: {times} of {many} exceeded {rate} per second");
         for frame in beyond {

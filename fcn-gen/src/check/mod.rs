@@ -17,9 +17,12 @@
 mod bench;
 mod command;
 mod congestion_point;
+mod flows;
 mod judge;
 #[cfg(test)]
 mod matrix;
+mod neighbour;
+mod notification;
 mod plan;
 mod receiver;
 mod report;
@@ -28,6 +31,7 @@ mod sender;
 pub mod statements;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod translator;
 
 pub use command::check;

@@ -1,5 +1,6 @@
 //! The plan of a check: the frames to send, step by step, and the tests that each step serves.
 
+use super::flows::LearntFlow;
 use super::statements::{Statement, Test, tests};
 use crate::device::{Enabled, Role};
 use crate::scenario::model::{Flow, NodeId, NodeKind, Simulation};
@@ -9,9 +10,8 @@ use crate::units::{Ps, Rate};
 use fcn_node::reaction_point::Control;
 use fcn_observe::FlowKey;
 use fcn_wire::compose::{self, Part};
-use fcn_wire::emit::Carrier;
 use fcn_wire::finding::Family;
-use fcn_wire::{Kind, Rule, emit, ip};
+use fcn_wire::{Kind, Rule, ip};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
@@ -27,6 +27,29 @@ const FOREVER: Ps = Ps(100_000 * Ps::SECOND.0);
 /// Maximum length of a notification in octets.
 const LONGEST: usize = fcn_wire::proxy_cn::MAX_IPV6_PACKET;
 
+/// Limits that the drafts leave to the operator. Times are the scenario's.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Maximum notifications per second that one notifier may send about one flow.
+    pub flow_rate: u32,
+    /// Maximum time from a cause to the notification about it.
+    pub latency: Ps,
+    /// Minimum share, 0 to 1, of causes that are notified about in that time.
+    pub share: f64,
+}
+
+impl Default for Limits {
+    /// The rate that [`fcn_observe`] judges by; half a millisecond, less than the time in which a
+    /// sender is to react; and half of the causes, as a device may limit all flows together.
+    fn default() -> Self {
+        Self {
+            flow_rate: fcn_observe::rules::FLOW_RATE,
+            latency: Ps::from_nanos(500_000),
+            share: 0.5,
+        }
+    }
+}
+
 /// Subject and parameters of a check.
 #[derive(Debug)]
 pub struct Setup<'s> {
@@ -38,8 +61,8 @@ pub struct Setup<'s> {
     pub role: Role,
     /// True if the device is in its default configuration, with nothing enabled.
     pub off: bool,
-    /// Maximum notifications per second that one notifier may send about one flow.
-    pub flow_rate: u32,
+    /// The limits that the operator sets.
+    pub limits: Limits,
     /// The tests to run.
     pub wanted: BTreeSet<Test>,
     /// The device's link towards each node.
@@ -70,6 +93,13 @@ impl<'s> Setup<'s> {
         })
     }
 
+    /// Returns the reason why the device's delays show nothing: this machine's are about as long as
+    /// those that are judged.
+    #[must_use]
+    pub fn lateness(&self, plan: &Plan) -> Option<String> {
+        plan.lateness(Ps(self.limits.latency.0 / 2))
+    }
+
     /// Creates a setup with all tests of this role.
     #[must_use]
     pub fn new(simulation: &'s Simulation, device: NodeId, role: Role, off: bool) -> Self {
@@ -81,7 +111,7 @@ impl<'s> Setup<'s> {
             device,
             role,
             off,
-            flow_rate: fcn_observe::rules::FLOW_RATE,
+            limits: Limits::default(),
             wanted: tests(&[role]).map(|(_, test)| test).collect(),
         }
     }
@@ -137,6 +167,9 @@ impl<'s> Setup<'s> {
             Test::Statement(statement) => {
                 let kind = match test.id().split_once('.') {
                     _ if statement == Statement::CnpQp => Some(Kind::Cnp),
+                    _ if statement.is_about_cnps() && self.role == Role::CongestionPoint => {
+                        Some(Kind::FastCnp1)
+                    }
                     Some(("fastcnp", _)) => Some(Kind::FastCnp1),
                     Some(("proxycn", _)) => Some(Kind::ProxyCn),
                     Some(("wanfcn", _)) => Some(Kind::WanFcn),
@@ -145,6 +178,13 @@ impl<'s> Setup<'s> {
                 // The restrictions on a receiver's default configuration apply in every scenario.
                 let is_receiver = self.role == Role::Receiver;
                 let has = kind.is_none_or(has) || is_receiver && statement.is_off();
+                let has = has
+                    && match statement {
+                        Statement::TraceOwnNode => self.writes_traces(),
+                        // In a tunnel they all look alike.
+                        Statement::CongestionData => !own.contains(&Kind::WanFcn),
+                        _ => true,
+                    };
                 has && statement.is_off() == self.off
             }
             _ if self.off => false,
@@ -167,6 +207,14 @@ impl<'s> Setup<'s> {
                 };
                 has && (!is_border || self.has_border())
             }
+        }
+    }
+
+    /// Returns true if the device adds node data to IOAM traces, according to the scenario.
+    fn writes_traces(&self) -> bool {
+        match &self.simulation.nodes[self.device].kind {
+            NodeKind::Switch(switch) => switch.ioam_node.is_some(),
+            NodeKind::Host(_) => false,
         }
     }
 
@@ -220,10 +268,20 @@ impl<'s> Setup<'s> {
     }
 }
 
+/// Builds a frame about a flow of the device.
+pub type MakeAbout = Box<dyn Fn(&LearntFlow) -> Option<Vec<u8>>>;
+
 /// Content of a planned frame.
 pub enum FrameContent {
     /// These octets.
     Octets(Vec<u8>),
+    /// Built when the device has sent data of several flows, from the one with this index.
+    Learnt {
+        /// Index of the flow, in the order of their first packets.
+        flow: usize,
+        /// Builds the frame.
+        make: MakeAbout,
+    },
     /// Built when the outer flow label that the device assigns to a flow is known.
     Labelled {
         /// The flow.
@@ -260,6 +318,21 @@ pub struct DataSent {
     pub outer: Option<(u32, Ipv6Addr)>,
     /// The packet from its own IP header on.
     pub packet: Vec<u8>,
+    /// Its PSN: its index among the plan's data.
+    pub number: u32,
+    /// True if it is one of many packets of its flow.
+    pub is_of_many: bool,
+}
+
+/// A packet of the plan about which nobody is to be notified.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherSent {
+    /// Its kind.
+    pub what: &'static str,
+    /// Its addresses, and the QP that is named nowhere else.
+    pub key: FlowKey,
+    /// Its UDP source port, which no data packet has.
+    pub port: u16,
 }
 
 /// A step of a check.
@@ -273,6 +346,8 @@ pub struct Step {
     pub time: Range<Ps>,
     /// Number of frames sent by the plan itself, without those of played nodes.
     pub frames: usize,
+    /// Maximum time by which this machine sent frames too late, of the plan and of played nodes.
+    pub late: Ps,
 }
 
 /// The plan of a check.
@@ -287,8 +362,14 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// The data packets among the frames.
     pub sent: Vec<DataSent>,
-    /// Period in which data of played nodes are marked CE on their way to the device.
-    pub marks: Option<Range<Ps>>,
+    /// Packets among the frames about which nobody is to be notified.
+    pub others: Vec<OtherSent>,
+    /// Periods in which data of played nodes are marked CE on their way to the device.
+    pub marks: Vec<Range<Ps>>,
+    /// True if frames depend on the device's flows.
+    pub learns_flows: bool,
+    /// The device's flows.
+    pub flows: Vec<LearntFlow>,
     /// True if frames depend on the device's flow labels.
     pub learns_labels: bool,
     /// True if the plan begins with the device's first packet, because there is no sender to notify
@@ -296,6 +377,9 @@ pub struct Plan {
     pub waits: bool,
     /// Maximum lateness of a step's frames, if the verdict depends on their times.
     pub punctual: Option<Ps>,
+    /// The steps that do not count because this machine sent their frames too late: their
+    /// identifiers, and the maximum lateness.
+    pub late: Vec<(&'static str, Ps)>,
     /// End of the plan.
     pub end: Ps,
 }
@@ -310,10 +394,14 @@ impl Plan {
             frames: Vec::new(),
             steps: Vec::new(),
             sent: Vec::new(),
-            marks: None,
+            others: Vec::new(),
+            marks: Vec::new(),
+            learns_flows: false,
+            flows: Vec::new(),
             learns_labels: false,
             waits: false,
             punctual: None,
+            late: Vec::new(),
             end: Ps(0),
         }
     }
@@ -327,6 +415,7 @@ impl Plan {
             description,
             time: begin..self.end,
             frames: frames.len(),
+            late: Ps(0),
         });
         self.frames.extend(frames);
         self.frames.sort_by_key(|planned| planned.at);
@@ -337,9 +426,26 @@ impl Plan {
     pub fn longest(&self) -> usize {
         let lengths = self.frames.iter().map(|planned| match &planned.content {
             FrameContent::Octets(bytes) => bytes.len(),
-            FrameContent::Labelled { .. } => 0,
+            FrameContent::Labelled { .. } | FrameContent::Learnt { .. } => 0,
         });
         lengths.max().unwrap_or(0)
+    }
+
+    /// Returns the reason why a completed plan lacks a step.
+    #[must_use]
+    pub fn missing(&self) -> String {
+        match self.late.iter().max_by_key(|(_, late)| *late) {
+            Some((step, late)) => was_late(step, *late),
+            None => "its step was not completed".to_owned(),
+        }
+    }
+
+    /// Returns the reason why the times of a completed plan's frames show nothing, if this machine
+    /// was later than `most`: it may have been too late for the device's frames, too.
+    #[must_use]
+    pub fn lateness(&self, most: Ps) -> Option<String> {
+        let late = self.steps.iter().map(|step| (step.late, step.id)).max()?;
+        (late.0 > most).then(|| was_late(late.1, late.0))
     }
 
     /// Returns the time of a step, if the plan has it.
@@ -348,6 +454,13 @@ impl Plan {
         let step = self.steps.iter().find(|step| step.id == id)?;
         Some(step.time.clone())
     }
+}
+
+fn was_late(step: &str, late: Ps) -> String {
+    format!(
+        "this machine was late: in step {step} it sent up to {late} after the planned time (a lower \
+         --speed helps)"
+    )
 }
 
 /// Returns the scenario as it is played around the device: no other node notifies or reacts, and
@@ -410,14 +523,6 @@ pub fn emit_packet(write: impl FnOnce(&mut [u8]) -> fcn_wire::Result<usize>) -> 
     let len = write(&mut out).unwrap_or_default();
     out.truncate(len);
     out
-}
-
-/// Builds a plain CNP about the sender's QP of `flow`, from its receiver.
-#[must_use]
-pub fn cnp(simulation: &Simulation, flow: &Flow) -> Vec<u8> {
-    let carrier = Carrier::new(flow.destination, flow.source);
-    let cnp = fcn_wire::cnp::CnpRepr::new(flow.sender_qp);
-    emit_packet(|out| emit::cnp(&carrier, &cnp, &simulation.profile, out))
 }
 
 /// Returns the kinds of notification that the device sends because of congestion, according to the

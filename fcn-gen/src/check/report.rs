@@ -2,7 +2,7 @@
 //! packets.
 
 use super::bench::Record;
-use super::judge::{Grade, Outcome};
+use super::judge::{Grade, Judgement, Latency, Outcome, Verdict};
 use super::plan::{Plan, Setup};
 use crate::pending::Pending;
 use crate::scenario::model::Simulation;
@@ -230,7 +230,10 @@ pub fn json(
     info: &CheckInfo<'_>,
     run: &CheckRun,
     links: &[LinkReport],
-    outcomes: &[Outcome],
+    Judgement {
+        outcomes,
+        latencies,
+    }: &Judgement,
 ) -> Result<Value> {
     let [passed, noted, failed, untested] = counts(outcomes);
     let links = to_json(&links)?;
@@ -239,10 +242,21 @@ pub fn json(
             "id": outcome.test.id(),
             "section": outcome.test.section(),
             "text": outcome.test.text(),
+            "core": outcome.test.is_core(),
             "result": outcome.grade.id(),
             "why": (!outcome.why.is_empty()).then_some(&outcome.why),
             "frames": numbers(outcome),
             "times": outcome.times,
+            "judged": outcome.judged,
+        })
+    });
+    let latencies = latencies.iter().map(|latency| {
+        json!({
+            "what": latency.what,
+            "count": latency.count,
+            "p50_ns": latency.p50.as_nanos(),
+            "p99_ns": latency.p99.as_nanos(),
+            "longest_ns": latency.longest.as_nanos(),
         })
     });
     Ok(json!({
@@ -256,6 +270,7 @@ pub fn json(
         "speed": info.speed,
         "seconds": run.nanoseconds as f64 / 1e9,
         "ended": ended(&run.end),
+        "verdict": verdict(&run.end, outcomes).id(),
         "links": links,
         "frames": run.record.frames.len(),
         "frames_left_out": run.record.unrecorded,
@@ -263,9 +278,18 @@ pub fn json(
         "noted": noted,
         "failed": failed,
         "not_tested": untested,
+        "latency": latencies.collect::<Vec<_>>(),
         "steps": steps_json(&run.plan),
         "tests": tests.collect::<Vec<_>>(),
     }))
+}
+
+/// Returns the result of the check: no run that ended early has passed.
+fn verdict(end: &RunEnd, outcomes: &[Outcome]) -> Verdict {
+    match (Verdict::new(outcomes), end) {
+        (Verdict::Passed, RunEnd::Interrupted | RunEnd::Failed(_)) => Verdict::Inconclusive,
+        (verdict, _) => verdict,
+    }
 }
 
 fn ended(end: &RunEnd) -> &str {
@@ -280,7 +304,10 @@ fn ended(end: &RunEnd) -> &str {
 pub fn text(
     run: &CheckRun,
     links: &[LinkReport],
-    outcomes: &[Outcome],
+    Judgement {
+        outcomes,
+        latencies,
+    }: &Judgement,
     folder: Option<&Path>,
 ) -> String {
     let mut text = String::new();
@@ -304,7 +331,12 @@ pub fn text(
     for (index, outcome) in sorted.iter().enumerate() {
         let result = outcome.grade.id().replace('_', " ");
         let id = outcome.test.id();
-        let _ = writeln!(text, "{result:<10}  {id:<ids$}  {}", outcome.test.section());
+        let judged = match outcome.judged {
+            0 => String::new(),
+            judged => judged.to_string(),
+        };
+        let section = outcome.test.section();
+        let _ = writeln!(text, "{result:<10}  {id:<ids$}  {judged:>7}  {section}");
         let same = |next: &&Outcome| {
             (next.grade, next.why.as_str()) == (Grade::Untested, outcome.why.as_str())
         };
@@ -322,11 +354,26 @@ pub fn text(
         }
         text.push('\n');
     }
+    text.push('\n');
+    for latency in latencies {
+        let Latency {
+            what,
+            count,
+            p50,
+            p99,
+            longest,
+        } = latency;
+        let _ = writeln!(
+            text,
+            "latency     {what}: p50 {p50}, p99 {p99}, longest {longest} ({count} of them)"
+        );
+    }
     let [passed, noted, failed, untested] = counts(outcomes);
     let seconds = run.nanoseconds as f64 / 1e9;
     let _ = writeln!(
         text,
-        "\nverdict     {passed} passed, {failed} failed, {noted} noted, {untested} not tested; {}, after {seconds:.3} s",
+        "verdict     {}: {passed} passed, {failed} failed, {noted} noted, {untested} not tested; {}, after {seconds:.3} s",
+        verdict(&run.end, outcomes).id(),
         ended(&run.end)
     );
     for link in links {

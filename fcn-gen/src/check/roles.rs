@@ -1,7 +1,7 @@
 //! Dispatch by role: its plan, and its own judge after the rules that apply to all roles.
 
 use super::bench::Record;
-use super::judge::{Grade, Ledger, Outcome, by_rules, classify};
+use super::judge::{Grade, Judgement, Ledger, by_rules, classify};
 use super::plan::{Plan, Setup};
 use super::{congestion_point, receiver, sender, translator};
 use crate::device::Role;
@@ -19,9 +19,9 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
 
 /// Judges a record.
 #[must_use]
-pub fn judge(setup: &Setup<'_>, plan: &Plan, record: &Record) -> Vec<Outcome> {
+pub fn judge(setup: &Setup<'_>, plan: &Plan, record: &Record) -> Judgement {
     let sorted = classify(setup, record);
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(plan);
     if !setup.off {
         by_rules(setup, &sorted, &mut ledger);
     }
@@ -32,14 +32,16 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, record: &Record) -> Vec<Outcome> {
         Role::Receiver => receiver::judge(setup, plan, record, &sorted, &mut ledger),
         Role::Sender => sender::judge(setup, plan, &sorted, &mut ledger),
         Role::Proxy | Role::IngressPe => {
-            translator::judge(setup, plan, &sorted, &mut ledger);
+            translator::judge(setup, plan, record, &sorted, &mut ledger);
         }
     }
     let outcomes = setup.wanted.iter().map(|test| ledger.outcome(*test));
     // A failure counts even if the scenario does not require the behaviour of the device.
-    outcomes
-        .filter(|outcome| {
-            setup.applies(outcome.test) || !matches!(outcome.grade, Grade::Passed | Grade::Untested)
-        })
-        .collect()
+    let outcomes = outcomes.filter(|outcome| {
+        setup.applies(outcome.test) || !matches!(outcome.grade, Grade::Passed | Grade::Untested)
+    });
+    Judgement {
+        outcomes: outcomes.collect(),
+        latencies: ledger.latencies(),
+    }
 }

@@ -1,9 +1,10 @@
 //! Check of a sender: it writes to the scenario's receivers and gets valid and invalid
 //! notifications, while its rates are measured.
 
+use super::flows::LearntFlow;
 use super::judge::{ClassifiedFrames, Ledger, data};
 use super::plan::{
-    FrameContent, PUNCTUAL, Plan, Planned, Setup, UNTRUSTED_SOURCE, cnp, emit_packet, framed,
+    FrameContent, PUNCTUAL, Plan, Planned, Setup, UNTRUSTED_SOURCE, emit_packet, framed,
 };
 use super::statements::Statement;
 use crate::ioam::IoamTrace;
@@ -11,6 +12,7 @@ use crate::scenario::model::Flow;
 use crate::units::Ps;
 use fcn_observe::FlowKey;
 use fcn_tool::failure::{Failure, Result};
+use fcn_wire::Profile;
 use fcn_wire::cnp::CnpRepr;
 use fcn_wire::emit::{self, Carrier};
 use fcn_wire::fast_cnp::FastCnpRepr;
@@ -29,6 +31,14 @@ const LASTS: Ps = Ps::from_nanos(4_000_000);
 const REACTION: Ps = Ps::from_nanos(1_000_000);
 /// Length of a rate measurement.
 const WINDOW: Ps = Ps::from_nanos(3_000_000);
+/// Step after the last notification, and its length.
+const RECOVERY: &str = "recovery";
+const RECOVERS: Ps = Ps::from_nanos(12_000_000);
+/// A rate above this multiple of the one while notified counts as higher.
+const HIGHER: f64 = 1.25;
+/// Length of the periods by which the time of a reaction is measured, and their distance.
+const PERIOD: Ps = Ps::from_nanos(500_000);
+const SLIDE: Ps = Ps::from_nanos(50_000);
 /// Time between notifications, which are sent during the whole step, so that a sender that recovers
 /// quickly still has a lower rate.
 const GAP: Ps = Ps::from_nanos(25_000);
@@ -160,6 +170,7 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
     }
     plan.peers = receivers;
     plan.waits = true;
+    plan.learns_flows = true;
     plan.punctual = Some(PUNCTUAL);
     let start = flows
         .iter()
@@ -173,36 +184,61 @@ pub fn plan(setup: &Setup<'_>) -> Result<Plan> {
         Vec::new(),
     );
     for step in steps(setup) {
-        let wanted = [step.obeyed, step.ignored, step.others];
+        let recovers = step.obeyed.map(|_| Statement::SenderRecovers);
+        let wanted = [step.obeyed, step.ignored, step.others, recovers];
         let wanted: Vec<Statement> = wanted.into_iter().flatten().collect();
-        let Some(flow) = flows.get(step.flow).filter(|_| setup.wants(&wanted)) else {
+        if step.flow >= flows.len() || !setup.wants(&wanted) {
             continue;
+        }
+        let (index, message) = (step.flow, step.message);
+        let make = |_| {
+            let profile = setup.simulation.profile.clone();
+            let device = setup.device;
+            FrameContent::Learnt {
+                flow: index,
+                make: Box::new(move |flow| {
+                    let packet = notification(&profile, flow, message)?;
+                    Some(framed((device, device), &packet))
+                }),
+            }
         };
-        let packet = notification(setup, flow, step.message);
-        let nodes = (flow.to, setup.device);
         let frames = (0..LASTS.0 / GAP.0).map(|n| Planned {
             at: plan.end + Ps(GAP.0 * n),
             link: 0,
-            content: FrameContent::Octets(framed(nodes, &packet)),
+            content: make(n),
         });
         let frames: Vec<_> = frames.collect();
-        let what = format!("{} {} about {}", frames.len(), step.what, flow.name);
+        let number = step.flow + 1;
+        let what = format!("{} {} about flow {number}", frames.len(), step.what);
         plan.step(step.id, what, LASTS, frames);
+    }
+    if !setup.off && setup.wants(&[Statement::SenderRecovers]) {
+        let what = "acknowledgements only, as before".to_owned();
+        plan.step(RECOVERY, what, RECOVERS, Vec::new());
     }
     Ok(plan)
 }
 
-fn notification(setup: &Setup<'_>, flow: &Flow, message: Message) -> Vec<u8> {
-    let profile = &setup.simulation.profile;
+/// Builds a message about a flow; none if the QP that it has to name is unknown.
+fn notification(profile: &Profile, flow: &LearntFlow, message: Message) -> Option<Vec<u8>> {
+    let FlowKey {
+        sender,
+        receiver,
+        receiver_qp,
+    } = flow.key;
     let Message::Fast {
         from,
         original,
         traced,
     } = message
     else {
-        return cnp(setup.simulation, flow);
+        let (carrier, cnp) = (
+            Carrier::new(receiver, sender),
+            CnpRepr::new(flow.sender_qp?),
+        );
+        return Some(emit_packet(|out| emit::cnp(&carrier, &cnp, profile, out)));
     };
-    let original_destination = match (original, flow.destination) {
+    let original_destination = match (original, receiver) {
         (Some(other), _) => other,
         (None, IpAddr::V6(own)) => own,
         (None, IpAddr::V4(_)) => ELSEWHERE,
@@ -230,16 +266,11 @@ fn notification(setup: &Setup<'_>, flow: &Flow, message: Message) -> Vec<u8> {
             original_destination,
         },
     };
-    let carrier = Carrier::new(from.into(), flow.source);
-    emit_packet(|out| {
-        emit::fast_cnp(
-            &carrier,
-            &option,
-            &CnpRepr::new(flow.receiver_qp),
-            profile,
-            out,
-        )
-    })
+    let carrier = Carrier::new(from.into(), sender);
+    let cnp = CnpRepr::new(receiver_qp);
+    Some(emit_packet(|out| {
+        emit::fast_cnp(&carrier, &option, &cnp, profile, out)
+    }))
 }
 
 /// A flow's data in two windows.
@@ -293,6 +324,30 @@ fn change(classified: &ClassifiedFrames<'_>, flow: FlowKey, step: &Range<Ps>) ->
     change
 }
 
+/// Returns the octets that a flow sent within a time.
+fn octets(classified: &ClassifiedFrames<'_>, flow: FlowKey, time: &Range<Ps>) -> u64 {
+    let data = data(&classified.generated).filter(|(_, data)| data.flow() == flow);
+    let within = data.filter(|(frame, _)| time.contains(&frame.captured.at));
+    within
+        .map(|(frame, _)| frame.parsed.wire_len() as u64)
+        .sum()
+}
+
+/// Returns the time from the beginning of a step to the first period with a lower rate, if the flow
+/// sent `before` octets in the window before.
+fn delay(
+    classified: &ClassifiedFrames<'_>,
+    flow: FlowKey,
+    step: &Range<Ps>,
+    before: u64,
+) -> Option<Ps> {
+    let lower = before as f64 * (PERIOD.0 as f64 / WINDOW.0 as f64) * LOWER;
+    let starts = (0..(LASTS.0 - PERIOD.0) / SLIDE.0).map(|n| step.start + Ps(SLIDE.0 * n));
+    let mut lowered = starts
+        .filter(|start| (octets(classified, flow, &(*start..*start + PERIOD)) as f64) < lower);
+    Some(lowered.next()?.since(step.start))
+}
+
 /// Judges a sender.
 pub fn judge(
     setup: &Setup<'_>,
@@ -300,22 +355,29 @@ pub fn judge(
     classified: &ClassifiedFrames<'_>,
     ledger: &mut Ledger,
 ) {
-    let flows = flows(setup);
+    let flows = &plan.flows;
     let mut slowed = BTreeSet::new();
+    let mut lowered = Vec::new();
     for step in steps(setup) {
         let all = [step.obeyed, step.ignored, step.others];
         let all: Vec<Statement> = all.into_iter().flatten().collect();
         let Some(flow) = flows.get(step.flow) else {
-            ledger.record_untestable_all(
-                &all,
-                "the test needs another flow: give the sender three (--set flows=3)",
-            );
+            let why = match flows.is_empty() {
+                true => "the device sent no data",
+                false => "the test needs another flow: give the sender three (--set flows=3)",
+            };
+            ledger.record_untestable_all(&all, why);
             continue;
         };
+        if matches!(step.message, Message::Cnp) && flow.sender_qp.is_none() {
+            let why = "the QP at the sender is unknown, as it set up no connection by RDMA CM";
+            ledger.record_untestable_all(&all, why);
+            continue;
+        }
         let Some(time) = plan.time(step.id) else {
             continue;
         };
-        let seen = change(classified, flow.key(), &time);
+        let seen = change(classified, flow.key, &time);
         if seen.packets_before < FEWEST {
             ledger.record_untestable_all(
                 &all,
@@ -327,11 +389,18 @@ pub fn judge(
         let is_fast = matches!(step.message, Message::Fast { .. });
         let reacted = seen.is_lower() || is_fast && seen.detoured();
         if let Some(statement) = step.obeyed {
+            if seen.is_lower() {
+                lowered.push((flow, seen.after));
+                if let Some(delay) = delay(classified, flow.key, &time, seen.before) {
+                    let what = "from the first notification to a rate a fifth lower";
+                    ledger.record_latency(what, delay);
+                }
+            }
             slowed.insert(step.flow);
             ledger.holds(
                 statement,
                 reacted,
-                || format!("{}: {}", flow.name, seen.text()),
+                || format!("{flow}: {}", seen.text()),
                 &seen.frames,
             );
         }
@@ -339,7 +408,7 @@ pub fn judge(
             ledger.holds(
                 statement,
                 !reacted,
-                || format!("{}: {}", flow.name, seen.text()),
+                || format!("{flow}: {}", seen.text()),
                 &seen.frames,
             );
         }
@@ -351,7 +420,7 @@ pub fn judge(
             .enumerate()
             .filter(|(index, _)| !slowed.contains(index));
         let rest: Vec<_> = rest
-            .map(|(_, flow)| (flow, change(classified, flow.key(), &time)))
+            .map(|(_, flow)| (flow, change(classified, flow.key, &time)))
             .collect();
         let rest: Vec<_> = rest
             .into_iter()
@@ -367,9 +436,21 @@ pub fn judge(
             ledger.holds(
                 statement,
                 !seen.is_lower(),
-                || format!("{}: {}", flow.name, seen.text()),
+                || format!("{flow}: {}", seen.text()),
                 &seen.frames,
             );
         }
     }
+    let Some(time) = plan.time(RECOVERY) else {
+        return;
+    };
+    let last = Ps(time.end.0 - WINDOW.0)..time.end;
+    for (flow, notified) in lowered {
+        let recovered = octets(classified, flow.key, &last);
+        let why = || format!("{flow}: {notified} octets in 3 ms while notified, {recovered} later");
+        let is_higher = recovered as f64 > notified as f64 * HIGHER;
+        ledger.holds(Statement::SenderRecovers, is_higher, why, &[]);
+    }
+    let why = "no notification lowered a rate";
+    ledger.record_untestable_all(&[Statement::SenderRecovers], why);
 }

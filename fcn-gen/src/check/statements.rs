@@ -78,6 +78,11 @@ macro_rules! statements {
 use Observability::{Not, Rules, Test as At};
 use Role::{CongestionPoint, IngressPe, Proxy, Receiver, Sender};
 
+/// Roles that send notifications.
+const NOTIFIERS: &[Role] = &[CongestionPoint, Receiver, Proxy, IngressPe];
+/// Roles that forward data.
+const FORWARDERS: &[Role] = &[CongestionPoint, Proxy, IngressPe];
+
 statements! {
     FastCnpSent = "fastcnp.sent", Some(&FAST_CNP), "section 4", Says, At(&[CongestionPoint]),
         "A congested switch sends Fast CNPs to the senders of the data packets";
@@ -139,6 +144,45 @@ statements! {
     FastCnpOff = "fastcnp.off_by_default", Some(&FAST_CNP), "section 5", Must, At(&[CongestionPoint, Receiver, Sender]),
         "Fast CNP is disabled by default";
 
+    NotificationHops = "notification.hop_limit", None, "RFC 8200 section 3; reading chosen by us", Chosen, At(NOTIFIERS),
+        "The hop limit lets a notification pass routers: it is at least 2";
+    NotificationNotCe = "notification.ecn", None, "RFC 3168 section 5", Says, At(NOTIFIERS),
+        "A notification is not sent with ECN field 11 (CE)";
+    NotificationMac = "notification.mac", None, "IEEE 802.3 clause 3.2", Says, At(NOTIFIERS),
+        "A notification is sent from one station to one station";
+    NotificationHeaders = "notification.headers", None, "the drafts' formats; RFC 8200 section 4", Says, At(NOTIFIERS),
+        "A notification has no header and no option but those of its format";
+    NotificationChecksum = "notification.udp_checksum", None, "RFC 768, IBTA vol. 1 Annex A17", Says, At(NOTIFIERS),
+        "The UDP checksum of a CNP or Fast CNP is 0 or right";
+    NotificationPkey = "notification.p_key", None, "IBTA vol. 1 section 10.9", Says, At(NOTIFIERS),
+        "The P_Key is that of a partition";
+    NotificationReserved = "notification.bth_reserved", None, "IBTA vol. 1 section 9.2", Says, At(NOTIFIERS),
+        "The reserved bits of the BTH are 0";
+
+    CongestionLatency = "congestion.latency", None, "limit chosen by us (--max-latency)", Chosen, At(&[CongestionPoint]),
+        "A notification leaves soon after the packet that it is about has come";
+    CongestionShare = "congestion.share", None, "limit chosen by us (--min-share)", Chosen, At(&[CongestionPoint]),
+        "Enough of the flows whose packets find the queue above Kmax are told";
+    CongestionAgain = "congestion.again", None, "limit chosen by us (--max-latency)", Chosen, At(&[CongestionPoint]),
+        "A flow whose packets keep finding the queue above Kmax is told again and again";
+    CongestionQueue = "congestion.queue", None, "the drafts' section 4; half of Kmin chosen by us", Says, At(&[CongestionPoint]),
+        "No notification is about a packet that found less than half of Kmin in the queue";
+    CongestionData = "congestion.data_alone", None, "the drafts' section 4; reading chosen by us", Chosen, At(&[CongestionPoint]),
+        "No notification is about an acknowledgement, a CNP or multicast; no Fast CNP about TCP";
+    CongestionOnce = "congestion.once", None, "reading chosen by us", Chosen, At(&[CongestionPoint]),
+        "A packet causes one notification of a switch at most";
+    TraceOwnNode = "ioam.own_node", None, "RFC 9197 section 4.4.2; reading chosen by us", Chosen, At(&[CongestionPoint]),
+        "A switch that adds node data to a trace knows some of it: not all octets are 0xFF";
+
+    ForwardedAll = "forwarded.all", None, "reading chosen by us", Chosen, At(FORWARDERS),
+        "Data are forwarded, unless the queue is above Kmax; one packet in a hundred may be lost";
+    ForwardedOnce = "forwarded.once", None, "reading chosen by us", Chosen, At(FORWARDERS),
+        "A data packet is forwarded once";
+    ForwardedOrder = "forwarded.order", None, "reading chosen by us", Chosen, At(FORWARDERS),
+        "The data of a flow keep their order";
+    ForwardedEcn = "forwarded.ecn", None, "RFC 3168 section 5", Must, At(FORWARDERS),
+        "The ECN field of forwarded data is kept, or set to CE if it was 01 or 10";
+
     CnpSent = "cnp.sent", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Receiver]),
         "A receiver answers CE-marked data with CNPs to the sender";
     CnpQp = "cnp.dest_qp.sender", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Receiver]),
@@ -147,10 +191,19 @@ statements! {
         "No CNP is sent if no data are marked CE";
     CnpInterval = "cnp.limited", None, "DCQCN (SIGCOMM 2015) section 3.1", Says, At(&[Receiver]),
         "At most one CNP about a flow is sent in each interval";
+    CnpLatency = "cnp.latency", None, "limit chosen by us (--max-latency)", Chosen, At(&[Receiver]),
+        "A notification follows a mark on its flow soon: it is not late, and they end with the marks";
+    CnpShare = "cnp.share", None, "limits chosen by us (--max-latency, --min-share)", Chosen, At(&[Receiver]),
+        "Enough of the bursts of marks are answered in time";
+    CnpEachFlow = "cnp.each_flow", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Receiver]),
+        "Each flow with marked data is notified about";
     CnpObeyed = "cnp.obeyed", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Sender]),
         "A sender slows down the QP that a CNP names";
     CnpOthersLeft = "cnp.obeyed.that_qp_alone", None, "IBTA vol. 1 Annex A17.9.3", Says, At(&[Sender]),
         "The sender's other QPs keep their rates";
+
+    SenderRecovers = "reaction.recovers", None, "DCQCN (SIGCOMM 2015) section 3.1; how much chosen by us", Says, At(&[Sender]),
+        "When the notifications end, the rate rises again";
 
     ProxyCnSent = "proxycn.sent", Some(&PROXY_CN), "section 4", Says, At(&[CongestionPoint]),
         "A congested node notifies the proxy node";
@@ -249,6 +302,33 @@ impl Statement {
         self.info().id.ends_with(".off_by_default")
     }
 
+    /// Returns true if a role cannot be judged without it: the check of a device for which it could
+    /// not be tested is inconclusive.
+    #[must_use]
+    pub fn is_core(self) -> bool {
+        use Statement as S;
+        let core = [
+            S::FastCnpSent,
+            S::ProxyCnSent,
+            S::WanFcnSent,
+            S::CnpSent,
+            S::FastCnpObeyed,
+            S::CnpObeyed,
+            S::ProxyTranslates,
+            S::IngressTranslates,
+        ];
+        self.is_off() || core.contains(&self)
+    }
+
+    /// Returns true if it is about notifications with a BTH.
+    #[must_use]
+    pub fn is_about_cnps(self) -> bool {
+        matches!(
+            self,
+            Self::NotificationChecksum | Self::NotificationPkey | Self::NotificationReserved
+        )
+    }
+
     /// Returns its source: draft and section.
     #[must_use]
     pub fn source(self) -> String {
@@ -295,6 +375,12 @@ impl Test {
             Self::Rule(rule) => rule.info().text,
             Self::Statement(statement) => statement.info().text,
         }
+    }
+
+    /// Returns true if a check without it is inconclusive.
+    #[must_use]
+    pub fn is_core(self) -> bool {
+        matches!(self, Self::Statement(statement) if statement.is_core())
     }
 
     /// Returns true if breaking it is only worth a note.

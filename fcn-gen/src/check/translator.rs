@@ -1,11 +1,13 @@
 //! Check of a proxy node or an ingress PE: flows are set up through it, then it gets valid and
 //! invalid notifications of congestion.
 
+use super::bench::Record;
 use super::judge::{ClassifiedFrames, DeviceFrame, Ledger, data, over_rate};
 use super::plan::{
     FlowPath, FrameContent, PUNCTUAL, Plan, Planned, Setup, UNTRUSTED_SOURCE, emit_packet, framed,
 };
 use super::statements::Statement;
+use super::traffic::{Traffic, completed};
 use crate::device::Role;
 use crate::scenario::model::{Flow, NodeId, NodeKind};
 use crate::units::Ps;
@@ -262,9 +264,20 @@ fn notification(
 pub fn judge(
     setup: &Setup<'_>,
     plan: &Plan,
+    record: &Record,
     classified: &ClassifiedFrames<'_>,
     ledger: &mut Ledger,
 ) {
+    if !setup.off {
+        let traffic = Traffic::new(setup, record, classified, ledger);
+        let mut time = completed(plan);
+        // Packets that came last may still be on their way through the device.
+        time.end = Ps(time.end.0.saturating_sub(ANSWER.0));
+        traffic.judge_loss(record, &time, |_| false, ledger);
+        if let Some(why) = setup.lateness(plan) {
+            ledger.excuse(&[Statement::ForwardedAll], &why);
+        }
+    }
     let names = names(setup.role);
     let paths = setup.flow_paths();
     let Some(FlowPath { flow: first, .. }) = paths.first() else {
@@ -339,13 +352,13 @@ pub fn judge(
             ledger.holds(names.qp, qp == first.sender_qp, why, &[own.index]);
         }
     }
-    if let Some(beyond) = over_rate(&answers, setup.flow_rate) {
+    if let Some(beyond) = over_rate(&answers, setup.limits.flow_rate) {
         let why = || {
             format!(
                 "{} of {} CNPs exceeded {} per second about one flow",
                 beyond.len(),
                 answers.len(),
-                setup.flow_rate
+                setup.limits.flow_rate
             )
         };
         ledger.fails(names.limited, why, &beyond);

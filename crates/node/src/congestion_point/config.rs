@@ -209,6 +209,9 @@ counters! {
         pub not_to_be_told: u64,
         /// Not notified: the packet's source cannot be a node (unspecified, multicast or loopback).
         pub sender_invalid: u64,
+        /// Not notified: the packet's destination is not a single node, which has no QP that a
+        /// notification could name.
+        pub receiver_invalid: u64,
         /// No Fast CNP: the sender does not handle it.
         pub sender_unable: u64,
         /// No Fast CNP: the data packet is IPv4.

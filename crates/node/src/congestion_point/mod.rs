@@ -214,6 +214,10 @@ impl CongestionPoint {
             self.counters.sender_invalid += 1;
             return (None, true);
         }
+        if !is_node_address(packet.destination) {
+            self.counters.receiver_invalid += 1;
+            return (None, true);
+        }
         if self.config.wan_fcn
             && let Some(fcn) = self.wan_fcn(packet, queue)
         {

@@ -285,7 +285,7 @@ fn without_ecn_nothing_is_marked() {
 }
 
 #[test]
-fn invalid_sources_are_not_notified() {
+fn packets_from_or_to_no_node_are_not_notified_about() {
     let mut node = node(|config| {
         config.fast_cnp = true;
         config.proxy = true;
@@ -300,6 +300,13 @@ fn invalid_sources_are_not_notified() {
         assert_eq!(verdict(&mut node, &packet), (true, None), "{source}");
     }
     assert_eq!(node.counters().sender_invalid, 5);
+    let multicast = DataPacket {
+        destination: "ff05::1".parse().unwrap(),
+        proxy_option: Some(PROXY),
+        ..tunnelled(Ecn::Ect0)
+    };
+    assert_eq!(verdict(&mut node, &multicast), (true, None));
+    assert_eq!(node.counters().receiver_invalid, 1);
 }
 
 #[test]

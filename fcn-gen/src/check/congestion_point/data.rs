@@ -1,28 +1,46 @@
 //! The data packets sent to a congestion point.
 
 use super::super::plan::{
-    DataSent, FlowPath, FrameContent, Planned, Setup, WIRE_OVERHEAD, framed, kinds,
+    DataSent, FlowPath, FrameContent, OtherSent, Planned, Setup, WIRE_OVERHEAD, emit_packet,
+    framed, kinds,
 };
 use super::{FIRST_LABEL, TRACE, switch};
 use crate::scenario::model::{NodeId, NodeKind, Tunnel};
 use crate::sim::frames::{Encapsulation, mac};
 use crate::units::{Ps, Rate};
 use fcn_node::FlowKey;
-use fcn_wire::bth::BthRepr;
-use fcn_wire::compose::{self, OptionPart, Part};
+use fcn_wire::bth::{Aeth, BthRepr};
+use fcn_wire::cnp::CnpRepr;
+use fcn_wire::compose::{self, OptionPart, Part, UdpChecksum};
+use fcn_wire::emit::{self, Carrier};
 use fcn_wire::header::ethernet;
 use fcn_wire::icrc::Policy;
 use fcn_wire::ioam::{IoamOption, NodeValues, OptType, filled_trace};
 use fcn_wire::proxy_address::ProxyAddress;
 use fcn_wire::{Kind, Opcode, Profile, Qp};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// First QP of data packets, and the distance between QPs: no fault turns one into another.
 const FIRST_QP: u32 = 0x0010_0000;
 const BETWEEN_QPS: u32 = 0x101;
 /// First UDP source port of data packets.
 const FIRST_PORT: u16 = 0xC000;
+
+/// First QP of other packets, and their first UDP or TCP source port.
+const FIRST_OTHER_QP: u32 = 0x0080_0000;
+const FIRST_OTHER_PORT: u16 = 0x8000;
+/// Destinations of multicast (RFC 2365 section 6.1, RFC 4291 section 2.7).
+const GROUP4: Ipv4Addr = Ipv4Addr::new(239, 255, 47, 91);
+const GROUP: Ipv6Addr = Ipv6Addr::new(0xFF05, 0, 0, 0, 0, 0, 0, 0x4791);
+/// Kinds of other packets.
+const ACKNOWLEDGEMENT: &str = "an acknowledgement";
+const CNP: &str = "a CNP";
+const TCP: &str = "a TCP segment";
+const MULTICAST: &str = "a multicast packet";
+const OTHERS: [&str; 4] = [ACKNOWLEDGEMENT, CNP, TCP, MULTICAST];
+/// One packet in this many is another one.
+const OTHER_ONE_IN: usize = 4;
 
 /// Properties of the packets of one step.
 #[derive(Clone, Copy, Default)]
@@ -33,6 +51,8 @@ pub struct PacketOptions {
     pub same_qp: bool,
     /// Not ECN-capable.
     pub incapable: bool,
+    /// With other packets between them.
+    pub mixed: bool,
 }
 
 /// Builds data packets, and records them.
@@ -41,6 +61,8 @@ pub struct DataBuilder<'a, 's> {
     pub setup: &'a Setup<'s>,
     /// The packets built so far.
     pub sent: Vec<DataSent>,
+    /// The packets that are not data.
+    pub others: Vec<OtherSent>,
 }
 
 impl DataBuilder<'_, '_> {
@@ -68,6 +90,82 @@ impl DataBuilder<'_, '_> {
             _ => *ingress,
         };
         Some((ingress, *egress, *tunnel))
+    }
+
+    /// Builds the next packet that is not data, on the same path, as a frame.
+    fn other(&mut self, path: &FlowPath<'_>) -> Option<Vec<u8>> {
+        let (flow, profile) = (path.flow, &self.setup.simulation.profile);
+        let number = self.others.len();
+        let qp = Qp::truncate(FIRST_OTHER_QP + number as u32 * BETWEEN_QPS);
+        let port = FIRST_OTHER_PORT + (number & 0x3FFF) as u16;
+        let what = *OTHERS.get(number % OTHERS.len())?;
+        let receiver = match (what, flow.destination) {
+            (MULTICAST, IpAddr::V6(_)) => IpAddr::V6(GROUP),
+            (MULTICAST, IpAddr::V4(_)) => IpAddr::V4(GROUP4),
+            (_, unicast) => unicast,
+        };
+        let class = flow.dscp << 2 | 2;
+        let ip = match (flow.source, receiver) {
+            (IpAddr::V6(source), IpAddr::V6(receiver)) => Part::v6(source, receiver, class),
+            (IpAddr::V4(source), IpAddr::V4(receiver)) => Part::v4(source, receiver, class),
+            _ => return None,
+        };
+        let bth = |opcode| Part::Bth(BthRepr::new(opcode, qp, 0));
+        let (udp, icrc) = (
+            Part::udp(port, profile.rocev2_port),
+            Part::Icrc(Policy::Compute(profile.icrc_reading)),
+        );
+        let payload = [0x5A; 256];
+        let aeth = Part::Aeth(Aeth {
+            syndrome: 0x1F,
+            msn: 0,
+        });
+        let packet = match what {
+            ACKNOWLEDGEMENT => {
+                compose::packet(&[ip, udp, bth(Opcode::RC_ACKNOWLEDGE), aeth, icrc], profile)
+            }
+            TCP => {
+                let tcp = Part::Tcp {
+                    source: port,
+                    destination: profile.rocev2_port,
+                    sequence: 0,
+                    acknowledgement: 0,
+                    push: false,
+                    window: 0xFFFF,
+                    checksum: UdpChecksum::Compute,
+                };
+                compose::packet(&[ip, tcp, Part::Bytes(&payload)], profile)
+            }
+            MULTICAST => compose::packet(
+                &[
+                    ip,
+                    udp,
+                    bth(Opcode::RC_SEND_ONLY),
+                    Part::Bytes(&payload),
+                    icrc,
+                ],
+                profile,
+            ),
+            _ => {
+                let mut cnp = CnpRepr::new(qp);
+                cnp.bth.psn = 0;
+                let carrier = Carrier {
+                    udp_source: port,
+                    ..Carrier::new(flow.source, receiver)
+                };
+                Ok(emit_packet(|out| emit::cnp(&carrier, &cnp, profile, out)))
+            }
+        };
+        self.others.push(OtherSent {
+            what,
+            key: FlowKey {
+                sender: flow.source,
+                receiver,
+                receiver_qp: qp,
+            },
+            port,
+        });
+        Some(framed((flow.from, flow.to), &packet.ok()?))
     }
 
     /// Builds the next data packet as a frame.
@@ -156,6 +254,8 @@ impl DataBuilder<'_, '_> {
             trace,
             outer: tunnel.map(|(ingress, ..)| (label, ingress)),
             packet,
+            number,
+            is_of_many: options.same_qp,
         });
         Some(frame)
     }
@@ -220,9 +320,12 @@ pub fn burst(
             break;
         };
         *turn += usize::from(!options.same_qp);
-        let Some(bytes) = builder.data(way, options, first, payload) else {
-            break;
+        let is_other = options.mixed && frames.len() % OTHER_ONE_IN == OTHER_ONE_IN - 1;
+        let built = match is_other {
+            true => builder.other(way),
+            false => builder.data(way, options, first, payload),
         };
+        let Some(bytes) = built else { break };
         let at = free.entry(link).or_insert(begin);
         let rate: Rate = builder.setup.rate(link);
         let planned = Planned {

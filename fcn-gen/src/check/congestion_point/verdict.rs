@@ -1,19 +1,24 @@
 //! Judges the record of a congestion point's check.
 
 use super::super::bench::{Record, parse};
-use super::super::judge::{ClassifiedFrames, DeviceFrame, Ledger, NOT_DONE, data, rates};
-use super::super::plan::{DataSent, Plan, Setup, Step, kinds, mask_mutable_fields};
+use super::super::judge::{ClassifiedFrames, DeviceFrame, Ledger, data, rates};
+use super::super::plan::{DataSent, OtherSent, Plan, Setup, Step, kinds, mask_mutable_fields};
 use super::super::statements::{Statement, Test};
-use super::{EACH, INCAPABLE, LEAKING, ONE, PACKETS, TRACE, TRACED, switch};
+use super::super::traffic::Traffic;
+use super::thresholds;
+use super::timing::{self, Identified};
+use super::{EACH, INCAPABLE, LEAKING, MIXED, ONE, PACKETS, TRACE, TRACED, switch};
 use crate::scenario::model::NodeKind;
 use crate::units::Ps;
 use fcn_node::FlowKey;
 use fcn_node::congestion_point::Ability;
 use fcn_observe::DataPacket;
+use fcn_wire::compose;
+use fcn_wire::finding::Family;
 use fcn_wire::ipv6_ext::next_header;
 use fcn_wire::proxy_cn::FiveTuple;
 use fcn_wire::{Frame, Kind, LinkType, Message, Profile, Rule, Subject};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 
 /// The data packets sent, by the fields that a notification can name.
@@ -25,10 +30,13 @@ struct Index<'p> {
     pairs: HashSet<(IpAddr, IpAddr)>,
     tuples: HashMap<FiveTuple, &'p DataSent>,
     labels: HashMap<u32, &'p DataSent>,
+    others: HashMap<FlowKey, &'p OtherSent>,
+    other_ports: HashMap<(IpAddr, u16), &'p OtherSent>,
 }
 
 impl<'p> Index<'p> {
-    fn new(sent: &'p [DataSent], profile: &'p Profile) -> Self {
+    fn new(plan: &'p Plan, profile: &'p Profile) -> Self {
+        let (sent, others) = (&plan.sent, &plan.others);
         let tuple = |sent: &DataSent| FiveTuple {
             source: sent.flow.sender,
             destination: sent.flow.receiver,
@@ -48,6 +56,10 @@ impl<'p> Index<'p> {
             all: sent,
             tuples: sent.iter().map(|sent| (tuple(sent), sent)).collect(),
             labels: sent.iter().filter_map(label).collect(),
+            others: others.iter().map(|other| (other.key, other)).collect(),
+            other_ports: (others.iter())
+                .map(|other| ((other.key.sender, other.port), other))
+                .collect(),
         }
     }
 
@@ -71,14 +83,17 @@ pub fn judge(
 ) {
     let kinds = kinds(setup);
     let met = plan.steps.iter().find(|step| step.id == EACH);
-    let met = met.map_or(Err(NOT_DONE), |step| {
+    let met = met.map_or(Err(ledger.missing.clone()), |step| {
         congestion(&setup.simulation.profile, step, record, classified)
     });
     if setup.off {
-        return off(&kinds, met, classified, ledger);
+        let data = plan.sent.len();
+        return off(&kinds, met.map(|()| data), classified, ledger);
     }
     use Statement as S;
-    let index = Index::new(&plan.sent, &setup.simulation.profile);
+    let index = Index::new(plan, &setup.simulation.profile);
+    let traffic = Traffic::new(setup, record, classified, ledger);
+    let mut told = Vec::new();
     for kind in kinds {
         let (first, others): (S, &[S]) = match kind {
             Kind::ProxyCn => (
@@ -102,9 +117,13 @@ pub fn judge(
             .iter()
             .filter(|frame| frame.is_of(kind))
             .collect();
-        match met.and_then(|()| is_seen(setup, kind)) {
-            Err(why) => ledger.record_untestable_all(&[first], why),
-            Ok(()) => {
+        let visible = is_seen(setup, kind).map_err(str::to_owned);
+        match visible.and_then(|()| met.clone()) {
+            // A notification shows that there was congestion.
+            Err(why) if of_kind.is_empty() => ledger.record_untestable_all(&[first], &why),
+            // Its messages cannot be told from others, for a reason that is blamed already.
+            Ok(()) if of_kind.is_empty() && ledger.blames_format(first, &[family(kind)]) => {}
+            _ => {
                 let why = || match classified.generated.len() {
                     0 => "data met congestion, but the device sent no notification".to_owned(),
                     others => format!(
@@ -113,18 +132,25 @@ pub fn judge(
                     ),
                 };
                 ledger.holds(first, !of_kind.is_empty(), why, &[]);
+                let more = of_kind.len().saturating_sub(1);
+                ledger.record_times(Test::Statement(first), more);
             }
         }
-        if of_kind.iter().any(|own| own.notification.is_some()) {
-            ledger.record_judgeable_all(others);
-        } else {
-            ledger.record_untestable_all(others, "the device sent no such message");
-        }
+        ledger.record_untestable_all(others, "the device sent no such message");
+        // A notification that names no data packet exceeds no flow's limit.
+        let mut identified = Vec::new();
         for own in &of_kind {
-            match kind {
+            if own.notification.is_some() {
+                ledger.record_judgeable_all(others);
+            }
+            let about = match kind {
                 Kind::ProxyCn => proxy_cn(setup, &index, own, ledger),
                 Kind::WanFcn => wan_fcn(&index, own, ledger),
                 _ => fast_cnp(setup, &index, own, ledger),
+            };
+            if let Some(sent) = about {
+                identified.push(*own);
+                told.push(Identified { frame: own, sent });
             }
         }
         if kind == Kind::FastCnp1 {
@@ -139,9 +165,9 @@ pub fn judge(
         }
         let tried = plan.steps.iter().find(|step| step.id == ONE);
         let tried = tried.is_some_and(|step| beyond(setup, plan, step));
-        rates(setup, &of_kind, tried, ledger);
+        rates(setup, &identified, tried, ledger);
         if kind == Kind::WanFcn && plan.time(INCAPABLE).is_some() && met.is_ok() {
-            ledger.record_judgeable_all(&[S::WanFcnCapable]);
+            ledger.record_times(Test::Statement(S::WanFcnCapable), of_kind.len());
         }
         let border = match kind {
             Kind::ProxyCn => Rule::ProxyCnBorder,
@@ -151,6 +177,27 @@ pub fn judge(
         if plan.time(LEAKING).is_some() {
             ledger.record_judgeable(Test::Rule(border));
         }
+    }
+    let why = "the device added no node data to a trace";
+    ledger.record_untestable_all(&[S::TraceOwnNode], why);
+    if plan.time(MIXED).is_some() {
+        if told.is_empty() {
+            let why = "no notification of the device names a data packet";
+            ledger.record_untestable_all(&[S::CongestionData], why);
+        } else {
+            ledger.record_times(Test::Statement(S::CongestionData), plan.others.len());
+        }
+    }
+    let thresholds = thresholds(setup);
+    timing::judge(setup, (plan, record), &traffic, thresholds, &told, ledger);
+}
+
+/// Returns the family of the rules about notifications of that kind.
+const fn family(kind: Kind) -> Family {
+    match kind {
+        Kind::ProxyCn => Family::ProxyCn,
+        Kind::WanFcn => Family::WanFcn,
+        _ => Family::FastCnp,
     }
 }
 
@@ -176,7 +223,7 @@ fn congestion(
     step: &Step,
     record: &Record,
     classified: &ClassifiedFrames<'_>,
-) -> Result<(), &'static str> {
+) -> Result<(), String> {
     let mut came: HashMap<FlowKey, Ps> = HashMap::new();
     for (_, passed, bytes) in record.iter().filter(|(_, passed, _)| !passed.by_device) {
         if step.time.contains(&passed.at)
@@ -191,7 +238,7 @@ fn congestion(
     });
     let left: Vec<_> = left.collect();
     let (Some(first), Some(last)) = (left.first(), left.last()) else {
-        return Err("the device forwarded no data");
+        return Err("the device forwarded no data".to_owned());
     };
     // Any link may lose a frame or two.
     if left.len() * 10 < came.len() * 9 {
@@ -201,7 +248,7 @@ fn congestion(
     // A tenth longer is within the variation of any device.
     match left.0 > came.0 + came.0 / 10 {
         true => Ok(()),
-        false => Err("data left as fast as they arrived: there was no congestion"),
+        false => Err(uncongested(classified)),
     }
 }
 
@@ -216,15 +263,38 @@ fn beyond(setup: &Setup<'_>, plan: &Plan, step: &Step) -> bool {
         return false;
     };
     let span = last.since(*first).as_nanos() + fcn_observe::rules::TOLERANCE;
-    let allowed = u128::from(span) * u128::from(setup.flow_rate) / 1_000_000_000;
+    let allowed = u128::from(span) * u128::from(setup.limits.flow_rate) / 1_000_000_000;
     // Packets that fill the queue cause no notifications.
     let telling = (times.len() as u64).min(PACKETS);
     u128::from(telling) > allowed + 1
 }
 
+/// Describes a device at which data met no congestion.
+fn uncongested(classified: &ClassifiedFrames<'_>) -> String {
+    let mut text = "data left as fast as they arrived: there was no congestion".to_owned();
+    let is_notification = |own: &DeviceFrame<'_>| own.notification.is_some();
+    if classified.generated.iter().any(is_notification) {
+        return text;
+    }
+    text.push_str("; the device notified nobody");
+    let mut marked = false;
+    let mut hop_limits = BTreeSet::new();
+    for (frame, data) in data(&classified.forwarded) {
+        marked |= data.ecn == fcn_observe::Ecn::Ce;
+        hop_limits.extend(frame.parsed.ip().map(|ip| ip.hop_limit));
+    }
+    if !marked && hop_limits == BTreeSet::from([compose::DEFAULT_HOP_LIMIT]) {
+        text.push_str(
+            " and left hop limit and ECN of the data as they were, like a bridge (is the link to \
+             the receiver as slow as in the scenario?)",
+        );
+    }
+    text
+}
+
 fn off(
     kinds: &[Kind],
-    met: Result<(), &'static str>,
+    met: Result<usize, String>,
     classified: &ClassifiedFrames<'_>,
     ledger: &mut Ledger,
 ) {
@@ -237,8 +307,8 @@ fn off(
             ledger.record_untestable_all(&[statement], "the scenario has another mechanism");
             continue;
         }
-        match met {
-            Ok(()) => ledger.record_judgeable_all(&[statement]),
+        match &met {
+            Ok(data) => ledger.record_times(Test::Statement(statement), *data),
             Err(why) => ledger.record_untestable_all(&[statement], why),
         }
         for frame in classified.generated.iter().filter(|own| own.is_of(kind)) {
@@ -248,13 +318,17 @@ fn off(
     }
 }
 
-fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledger: &mut Ledger) {
+/// Judges a Fast CNP; returns the data packet that it names.
+fn fast_cnp<'p>(
+    setup: &Setup<'_>,
+    index: &Index<'p>,
+    frame: &DeviceFrame<'_>,
+    ledger: &mut Ledger,
+) -> Option<&'p DataSent> {
     use Statement as S;
-    let Some(notification) = &frame.notification else {
-        return;
-    };
+    let notification = frame.notification.as_ref()?;
     let Subject::ReceiverQp { receiver, qp } = notification.subject else {
-        return;
+        return None;
     };
     let shows = &[frame.index];
     let loopback = IpAddr::V6(setup.simulation.nodes[setup.device].ipv6);
@@ -270,20 +344,28 @@ fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledge
     let sender = notification.destination;
     if !index.senders.contains(&sender) {
         let why = || format!("it was sent to {sender}, which has sent no data");
-        return ledger.fails(S::FastCnpToSender, why, shows);
-    }
-    if !index.pairs.contains(&(sender, receiver)) {
-        let why = || format!("{sender} has sent nothing to {receiver}");
-        return ledger.fails(S::FastCnpOriginalCopied, why, shows);
+        ledger.fails(S::FastCnpToSender, why, shows);
+        return None;
     }
     let key = FlowKey {
         sender,
         receiver,
         receiver_qp: qp,
     };
+    if let Some(other) = index.others.get(&key) {
+        let why = || format!("it is about {}", other.what);
+        ledger.fails(S::CongestionData, why, shows);
+        return None;
+    }
+    if !index.pairs.contains(&(sender, receiver)) {
+        let why = || format!("{sender} has sent nothing to {receiver}");
+        ledger.fails(S::FastCnpOriginalCopied, why, shows);
+        return None;
+    }
     let Some(sent) = index.flows.get(&key) else {
         let why = || format!("{sender} has sent nothing to QP {qp} of {receiver}");
-        return ledger.fails(S::FastCnpQpCopied, why, shows);
+        ledger.fails(S::FastCnpQpCopied, why, shows);
+        return None;
     };
     if sent.link.is_some_and(|link| link != frame.captured.link) {
         let why = || format!("it left by a link that does not lead to {sender}");
@@ -304,6 +386,11 @@ fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledge
     if let (Message::FastCnp(message), Some(before)) = (frame.parsed.message(), &sent.trace)
         && let Some(trace) = message.parsed.ok().and_then(|option| option.trace())
     {
+        if let Some(own) = own_node(trace.bytes()) {
+            let why = || "each octet of it is 0xFF, as of a node that knows nothing".to_owned();
+            let is_known = own.iter().any(|octet| *octet != 0xFF);
+            ledger.holds(S::TraceOwnNode, is_known, why, shows);
+        }
         ledger.record_judgeable_all(&[S::FastCnpTraceCopied]);
         if !continues(before, trace.bytes()) {
             let why = || {
@@ -312,6 +399,7 @@ fn fast_cnp(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledge
             ledger.fails(S::FastCnpTraceCopied, why, shows);
         }
     }
+    Some(sent)
 }
 
 /// Returns true if a pre-allocated trace is a continuation of another one: nodes have added their
@@ -328,6 +416,15 @@ fn continues(before: &[u8], after: &[u8]) -> bool {
     before.len() == after.len()
         && namespace_and_type(before) == namespace_and_type(after)
         && before.get(header + 3 * node..) == after.get(header + 3 * node..)
+}
+
+/// Returns the data that the device wrote into a trace with room for three more nodes; `None` if it
+/// wrote nothing.
+fn own_node(trace: &[u8]) -> Option<&[u8]> {
+    let node = TRACE.node_len() * 4;
+    let header = fcn_wire::ioam::TRACE_HEADER_LEN;
+    let own = trace.get(header + 2 * node..header + 3 * node)?;
+    own.iter().any(|octet| *octet != 0).then_some(own)
 }
 
 /// Judges that the packet that caused a Fast CNP is not marked.
@@ -380,15 +477,30 @@ fn marks(
     }
 }
 
-fn proxy_cn(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledger: &mut Ledger) {
+/// Judges a notification to a proxy; returns the data packet that it names.
+fn proxy_cn<'p>(
+    setup: &Setup<'_>,
+    index: &Index<'p>,
+    frame: &DeviceFrame<'_>,
+    ledger: &mut Ledger,
+) -> Option<&'p DataSent> {
     use Statement as S;
     let (Some(notification), Message::ProxyCn(message)) =
         (&frame.notification, frame.parsed.message())
     else {
-        return;
+        return None;
     };
     let shows = &[frame.index];
     let tuple = message.five_tuple();
+    let other = index.other_ports.get(&(tuple.source, tuple.source_port));
+    // The senders that a proxy serves need not speak RoCE.
+    if let Some(other) = other {
+        if tuple.protocol == next_header::UDP {
+            let why = || format!("it is about {}", other.what);
+            ledger.fails(S::CongestionData, why, shows);
+        }
+        return None;
+    }
     let sent = index.tuples.get(&tuple).copied();
     let mut findings = fcn_wire::Findings::new();
     frame.parsed.check(fcn_wire::IcrcCheck::Off, &mut findings);
@@ -404,7 +516,8 @@ fn proxy_cn(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledge
     }
     let quoted = mask_mutable_fields(message.invoking_packet());
     let is_quote = |sent: &&DataSent| mask_mutable_fields(&sent.packet).starts_with(&quoted);
-    if !index.quoted(&quoted).is_some_and(|sent| is_quote(&sent)) {
+    let cause = index.quoted(&quoted).filter(is_quote);
+    if cause.is_none() {
         let why = || "the quoted packet was not sent".to_owned();
         ledger.fails(S::ProxyCnQuote, why, shows);
     }
@@ -426,20 +539,27 @@ fn proxy_cn(setup: &Setup<'_>, index: &Index<'_>, frame: &DeviceFrame<'_>, ledge
         let why = || format!("it was sent to {to}, which is not the proxy of {sender}");
         ledger.fails(S::ProxyCnToProxy, why, shows);
     }
+    cause.or(sent)
 }
 
-fn wan_fcn(index: &Index<'_>, frame: &DeviceFrame<'_>, ledger: &mut Ledger) {
+/// Judges an FCN; returns the data packet that it names.
+fn wan_fcn<'p>(
+    index: &Index<'p>,
+    frame: &DeviceFrame<'_>,
+    ledger: &mut Ledger,
+) -> Option<&'p DataSent> {
     use Statement as S;
     let (Some(notification), Message::WanFcn(message)) =
         (&frame.notification, frame.parsed.message())
     else {
-        return;
+        return None;
     };
     let shows = &[frame.index];
     let label = message.flow_label();
     let Some(sent) = index.labels.get(&label) else {
         let why = || format!("no packet had the outer flow label {label:#x}");
-        return ledger.fails(S::WanFcnLabel, why, shows);
+        ledger.fails(S::WanFcnLabel, why, shows);
+        return None;
     };
     if let Some((_, ingress)) = sent.outer
         && notification.destination != ingress
@@ -452,4 +572,5 @@ fn wan_fcn(index: &Index<'_>, frame: &DeviceFrame<'_>, ledger: &mut Ledger) {
         let why = || "it is about a packet whose outer ECN field was 00".to_owned();
         ledger.fails(S::WanFcnCapable, why, shows);
     }
+    Some(sent)
 }
