@@ -4,6 +4,7 @@
 use crate::scenario::model::Simulation;
 use fcn_observe::{DataPacket, FlowKey, Resolver};
 use fcn_wire::{Frame, Qp};
+use std::collections::HashSet;
 use std::fmt;
 
 /// Maximum number of flows.
@@ -34,6 +35,7 @@ impl fmt::Display for LearntFlow {
 pub struct FlowLearner<'s> {
     simulation: &'s Simulation,
     resolver: Resolver,
+    known: HashSet<FlowKey>,
     /// The flows, in the order of their first packets.
     pub flows: Vec<LearntFlow>,
 }
@@ -45,6 +47,7 @@ impl<'s> FlowLearner<'s> {
         Self {
             simulation,
             resolver: Resolver::new(MOST),
+            known: HashSet::new(),
             flows: Vec::new(),
         }
     }
@@ -56,7 +59,7 @@ impl<'s> FlowLearner<'s> {
             return;
         };
         let key = data.flow();
-        if self.flows.len() >= MOST || self.flows.iter().any(|flow| flow.key == key) {
+        if self.flows.len() >= MOST || !self.known.insert(key) {
             return;
         }
         let mut flows = self.simulation.flows.iter();

@@ -12,7 +12,12 @@
 //! borders by `fcn_observe::rules`.
 //!
 //! **Identifying the packet.** A Fast CNP names a QP. In the main step at a congestion point each
-//! packet therefore has its own QP, so that the switch's behaviour can be judged packet by packet.
+//! packet therefore has its own QP, so that the switch's behaviour can be judged packet by packet:
+//! when it was told about, and which queue it had found, computed from what came and left before.
+//!
+//! **Doubt favours the device.** A frame has an earliest and a latest possible time. A violation is
+//! one only with the times that are best for the device; if this machine was late itself, or lost
+//! frames, there is none.
 
 mod bench;
 mod command;

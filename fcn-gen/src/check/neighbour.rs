@@ -129,6 +129,17 @@ impl Question {
 mod tests {
     use super::*;
     use fcn_wire::{Frame, LinkType};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_octets_are_read_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+            if let Some(question) = Question::from_frame(&bytes) {
+                let answer = question.answer(&bytes, OWN);
+                prop_assert!(answer.is_none_or(|answer| answer.starts_with(&question.asker)));
+            }
+        }
+    }
 
     const DEVICE: [u8; 6] = [2, 1, 1, 1, 1, 1];
     const OWN: [u8; 6] = [2, 2, 2, 2, 2, 2];
