@@ -145,3 +145,54 @@ impl Analysis {
         self.engine.write_rows(&std::iter::once(*id).collect(), out)
     }
 }
+
+#[cfg(all(test, feature = "program"))]
+mod tests {
+    use super::*;
+    use fcn_link::capture_file::CaptureReader;
+    use std::path::Path;
+
+    fn analysed(octets: &'static [u8]) -> Result<Analysis> {
+        let open = move || CaptureReader::from(octets, "a capture");
+        let mut analysis = Analysis::open(Box::new(open), "a capture", 8 << 20, || 7)?;
+        while analysis.advance()? {}
+        Ok(analysis)
+    }
+
+    #[test]
+    fn a_capture_has_json_a_page_and_packets() {
+        let sample =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/receiver-cnp-ipv4.pcapng");
+        let octets: &'static [u8] = Box::leak(std::fs::read(sample).unwrap().into_boxed_slice());
+        let analysis = analysed(octets).unwrap();
+        assert_eq!(analysis.packets(), 3_325);
+        let (mut json, mut page, mut packets) = (Vec::new(), Vec::new(), Vec::new());
+        analysis.write_json(&mut json).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(json["schema"], json::SNAPSHOT);
+        assert_eq!(json["totals"]["packets"], 3_325);
+        analysis.write_page(&mut page).unwrap();
+        assert!(page.ends_with(b"</html>\n"));
+        let (count, dropped) = analysis.write_packets(0, &mut packets).unwrap();
+        let mut reader = CaptureReader::from(&packets[..], "packets").unwrap();
+        let mut read = 0;
+        while reader.next().unwrap().is_some() {
+            read += 1;
+        }
+        assert!(count > 0 && (read, dropped) == (count, 0));
+        let missing = analysis.write_packets(1_000, Vec::new()).unwrap_err();
+        assert_eq!(missing, "there is no row 1000");
+    }
+
+    #[test]
+    fn a_damaged_capture_is_analysed_and_something_else_refused() {
+        let sample =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../captures/receiver-cnp-ipv4.pcapng");
+        let octets: &'static [u8] = Box::leak(std::fs::read(sample).unwrap().into_boxed_slice());
+        let analysis = analysed(&octets[..octets.len() / 2]).unwrap();
+        let ended = analysis.header.ended.unwrap();
+        assert!(ended.contains("the capture is incomplete"), "{ended}");
+        let refused = analysed(b"not a capture").err().unwrap().to_string();
+        assert!(refused.contains("not a capture file"), "{refused}");
+    }
+}
