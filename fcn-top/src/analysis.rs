@@ -153,8 +153,8 @@ mod tests {
     use std::path::Path;
 
     fn analysed(octets: &'static [u8]) -> Result<Analysis> {
-        let open = || CaptureReader::from(octets, "a capture");
-        let mut analysis = Analysis::open(Box::new(open), "a capture", 1 << 20, || 7)?;
+        let open = move || CaptureReader::from(octets, "a capture");
+        let mut analysis = Analysis::open(Box::new(open), "a capture", 8 << 20, || 7)?;
         while analysis.advance()? {}
         Ok(analysis)
     }
@@ -180,7 +180,7 @@ mod tests {
             read += 1;
         }
         assert!(count > 0 && (read, dropped) == (count, 0));
-        let missing = analysis.write_packets(1_000, &mut packets).unwrap_err();
+        let missing = analysis.write_packets(1_000, Vec::new()).unwrap_err();
         assert_eq!(missing, "there is no row 1000");
     }
 
