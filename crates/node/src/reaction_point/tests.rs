@@ -100,6 +100,47 @@ fn only_a_switchs_fast_cnp_detours_a_flow() {
 }
 
 #[test]
+fn notifications_of_one_congestion_are_merged_whoever_sends_them() {
+    let (mut host, flow) = host(|config| {
+        config.merge = Duration::from_micros(50);
+        config.access_list.push(Prefix::host(RECEIVER.into()));
+    });
+    let slowed = |from, to| Reaction::Slowed { flow, from, to };
+    let by_receiver = fast_cnp_from(RECEIVER, &DataPacketContext::default());
+    let steps = [
+        (10, &fast_cnp(), slowed(LINE, LINE / 2.0)),
+        (11, &cnp(OWN), ignored(Ignored::Merged)),
+        (59, &by_receiver, ignored(Ignored::Merged)),
+        (60, &cnp(OWN), slowed(LINE / 2.0, LINE / 4.0)),
+        (109, &fast_cnp(), ignored(Ignored::Merged)),
+    ];
+    for (micros, bytes, want) in steps {
+        assert_eq!(react(&mut host, at(micros), bytes), want, "{micros}");
+    }
+    assert_eq!(host.counters().merged, 3);
+}
+
+#[test]
+fn controls_that_go_by_acknowledgements_ignore_notifications() {
+    for control in [
+        Control::Hpcc(hpcc::Params::default()),
+        Control::Swift(swift::Params::default()),
+        Control::Timely(timely::Params::default()),
+    ] {
+        let (mut host, flow) = host(|config| config.control = control);
+        for bytes in [cnp(OWN), fast_cnp()] {
+            assert_eq!(
+                react(&mut host, at(1), &bytes),
+                ignored(Ignored::Unused),
+                "{control:?}"
+            );
+        }
+        assert_eq!(host.rate(at(2), flow), LINE);
+        assert!(host.goes_by_acks());
+    }
+}
+
+#[test]
 fn both_kinds_of_cnp_find_the_flow_and_slow_it() {
     let (mut host, flow) = host(|_| {});
     let other = host
