@@ -267,7 +267,7 @@ records! {
         data_octets: u64 = "Octets", 13, Count, "Octets of their IP packets; an estimate if data_sampled exceeds 1", |v| Cell::Count(*v);
         data_sampled: Option<u64> = "Data 1 in", 9, Count, "Average number of data packets per sample, at the capture point that sampled most: their number, octets and rate are estimates, and nothing is known about their order; empty if all were captured", |v| count(v);
         ce_share: Option<f64> = "CE", 6, Share, "Fraction of the data packets that were marked CE, 0 to 1", |v| some(v, Cell::Share);
-        ecn: Option<Ecn> = "ECN", 7, Name, "ECN capability of the data: the field of its last packet not marked CE (not_ect, ect_1, ect_0), or ce if all were; a switch drops Not-ECT data instead of marking it", |v| some(v, |v| Cell::Name(v.id()));
+        ecn: Option<Ecn> = "ECN", 7, Name, "ECN capability of the data: the field of its last packet not marked CE (not_ect, ect_1, ect_0), or ce if all were; a switch cannot mark Not-ECT data", |v| some(v, |v| Cell::Name(v.id()));
         not_ect: u64 = "Not-ECT", 8, Count, "Data packets that are Not-ECT", |v| Cell::Count(*v);
         data_dscp: Option<u8> = "Data DSCP", 9, Number, "DSCP of the last data packet, 0 to 63", |v| count(v);
         data_vlan_priority: Option<u8> = "Data PCP", 8, Number, "VLAN priority of the last data packet, 0 to 7; empty without a tag", |v| count(v);

@@ -98,7 +98,7 @@ pub enum Incident {
 
 impl Incident {
     /// Description of data that is Not-ECT.
-    pub const NOT_ECT: &str = "The flow's data is Not-ECT: a congested switch drops it instead of marking it, and no CNP asks its sender to slow down";
+    pub const NOT_ECT: &str = "The flow's data is Not-ECT: a congested switch cannot mark it, only drop it or pause its sender, so no CNP asks that to slow down";
     /// Description of a silence, without its cause and length.
     pub const STALLED: &str = "The flow stalled";
     /// Description of exhausted retries.

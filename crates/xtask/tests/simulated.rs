@@ -51,6 +51,8 @@ struct Decoded {
     counts: BTreeMap<String, u64>,
     /// Number of frames that pause a sender.
     pauses: usize,
+    /// True if a flow's data is said to be Not-ECT.
+    without_ecn: bool,
 }
 
 /// Runs tshark once for all results, and checks that there are no errors.
@@ -81,10 +83,13 @@ fn decoded(tshark: &Tshark, capture: &Path) -> Decoded {
     let name = capture.display();
     // The part about all frames follows an empty line, and has no separator.
     let (frames, experts) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let mut without_ecn = false;
     for found in expert(experts) {
         // Spoofed and replayed notifications of `attack` are well-formed: a decoder cannot know
-        // which nodes are authorised.
-        assert!(!is_ours(&found), "{name}: {found:?}");
+        // which nodes are authorised. Under PFC alone, data is Not-ECT.
+        let is_without_ecn = found[2].starts_with("The flow's data is Not-ECT");
+        without_ecn |= is_without_ecn;
+        assert!(is_without_ecn || !is_ours(&found), "{name}: {found:?}");
         assert_ne!(found[0], "Malformed", "{name}: {found:?}");
     }
     let mut counts = BTreeMap::new();
@@ -109,7 +114,11 @@ fn decoded(tshark: &Tshark, capture: &Path) -> Decoded {
         };
         *counts.entry(kind).or_insert(0) += 1;
     }
-    Decoded { counts, pauses }
+    Decoded {
+        counts,
+        pauses,
+        without_ecn,
+    }
 }
 
 /// Returns the notifications by kind in the ground truth.
@@ -127,7 +136,9 @@ fn in_truth(truth: &Path) -> BTreeMap<String, u64> {
 /// Compares a capture with its ground truth; returns the results of tshark.
 fn agree(tshark: &Tshark, capture: &Path, truth: &Path) -> Decoded {
     let decoded = decoded(tshark, capture);
-    assert_eq!(decoded.counts, in_truth(truth), "{}", capture.display());
+    let name = capture.display();
+    assert_eq!(decoded.counts, in_truth(truth), "{name}");
+    assert_eq!(decoded.without_ecn, decoded.counts.is_empty(), "{name}");
     decoded
 }
 

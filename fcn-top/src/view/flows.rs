@@ -135,8 +135,8 @@ impl View for Flows {
 
     fn about(&self) -> &'static str {
         "Flows of RoCEv2 data, notified or not, those that stalled longest first: retransmissions, and stalls \
-         with what they followed. Acknowledgements count for a flow whose sender's QP is known. A switch drops \
-         Not-ECT data instead of marking it. Below, the selected flow; Enter opens its notifications."
+         with what they followed. Acknowledgements count for a flow whose sender's QP is known. A switch \
+         cannot mark Not-ECT data. Below, the selected flow; Enter opens its notifications."
     }
 
     fn keys(&self) -> &'static [(&'static str, &'static str)] {
