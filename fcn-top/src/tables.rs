@@ -323,7 +323,7 @@ pub struct Wanted {
     pub first: Option<(Order, usize)>,
     /// Data flows.
     pub flows: bool,
-    /// Notifiers.
+    /// Notifiers, without which receivers include those whose CNPs come from the network.
     pub points: bool,
     /// IOAM paths.
     pub hops: bool,

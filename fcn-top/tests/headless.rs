@@ -286,6 +286,8 @@ fn cnps_of_unknown_origin_are_not_attributed_to_the_receiver() {
         let mut points = json["notifiers"].as_array().unwrap().iter();
         let point = points.find(|point| point["notifier_role"] == "receiver");
         assert_eq!(point.unwrap()["made_by"], maker);
+        let receivers = json["receivers"].as_array().unwrap();
+        assert_eq!(receivers.is_empty(), maker == "network", "{name}");
         let mut cnps = rows(&json).iter().filter(|row| row["kind"] == "cnp");
         assert!(cnps.all(|row| rows_say.contains(&row["made_by"].as_str().unwrap())));
     }

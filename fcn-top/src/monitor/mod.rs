@@ -60,7 +60,7 @@ use row::Row;
 use rows::Rows;
 use samples::Sequences;
 use series::{Series, Sum};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use unread::UnreadPackets;
@@ -483,13 +483,22 @@ impl Monitor {
                 Vec::new()
             }
         }
+        let points = all(wanted.points, || self.points());
+        // Where packets show that the network sent a receiver's CNPs, they are no answers of it.
+        let networks: HashSet<IpAddr> = points
+            .iter()
+            .filter(|point| point.made_by == Some(Maker::Network))
+            .map(|point| point.notifier)
+            .collect();
+        let mut receivers = pauses::receivers(self.correlator.receivers());
+        receivers.retain(|record| record.marked > 0 || !networks.contains(&record.receiver));
         Tables {
             now: self.now,
             started: self.started,
             since: self.since(),
             qps: all(wanted.qps, || self.rows()),
             flows: all(wanted.flows, || self.flows()),
-            points: all(wanted.points, || self.points()),
+            points,
             hops: all(wanted.hops, || self.hops()),
             events: all(wanted.events, || self.events()),
             rules: self.rules(),
@@ -501,7 +510,7 @@ impl Monitor {
             ce_1s: self.ce_1s(),
             unread: self.unread.records(),
             trimmed: pauses::trimmed(&self.trimmed, |place| self.interfaces.name(place)),
-            receivers: pauses::receivers(self.correlator.receivers()),
+            receivers,
             pauses: pauses::pauses(
                 self.correlator.pauses(),
                 self.elapsed(),

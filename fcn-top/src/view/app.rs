@@ -155,7 +155,7 @@ impl<'a> App<'a> {
             qps: all || rows,
             first: few.then_some((qps.order, KEPT_ROWS)),
             flows: all || self.tab == Tab::Flows,
-            points: all || self.tab == Tab::Notifiers,
+            points: all || matches!(self.tab, Tab::Notifiers | Tab::Receivers),
             hops: all || self.tab == Tab::Paths,
             events: all || self.tab == Tab::Events,
         }
