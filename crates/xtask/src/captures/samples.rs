@@ -130,6 +130,10 @@ fn small(scenario: &str) -> &'static str {
             "mtu=256; rate=1G; defaults.marking.kmin=4kB; storm=5; inject.own.start=50us; inject.claimed.start=150us; \
              inject.replay.start=230us; inject.cnps.start=320us; duration=6ms"
         }
+        "border" => {
+            "flow.load.mtu=256; flow.foreign.mtu=256; switch.border.marking.kmin=2kB; switch.border.marking.kmax=8kB; \
+             snap_len=0; duration=4ms; vantage=[\"west:border\", \"other:border\", \"border:east\"]"
+        }
         _ => "",
     }
 }
@@ -158,7 +162,8 @@ const SIMULATED: &str = "\
     incast                      incast
     victim-flow                 victim-flow
     all-to-all                  all-to-all
-    attack                      attack";
+    attack                      attack
+    border                      border";
 
 /// Galleries, and the families of packets in them that are samples.
 const COMPOSED: [(&str, &str); 2] = [
@@ -310,7 +315,7 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let names: BTreeSet<_> = all().into_iter().map(|sample| sample.name).collect();
-        assert_eq!((names.len(), all().len()), (59, 59));
+        assert_eq!((names.len(), all().len()), (60, 60));
     }
 
     #[test]
