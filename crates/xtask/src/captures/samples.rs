@@ -132,7 +132,7 @@ fn small(scenario: &str) -> &'static str {
         }
         "border" => {
             "flow.load.mtu=256; flow.foreign.mtu=256; switch.border.marking.kmin=2kB; switch.border.marking.kmax=8kB; \
-             snap_len=0; duration=4ms; vantage=[\"west:border\", \"other:border\", \"border:east\"]"
+             snap_len=0; duration=4ms; vantage=[\"west:border\", \"other:border\"]"
         }
         _ => "",
     }
