@@ -364,9 +364,9 @@ mod tests {
         }
         let mut off = connected(|config| config.enabled = false);
         assert_eq!(translate(&mut off, &good()), Err(Untranslated::Disabled));
-        let nobody = &mut connected(|config| config.access_list.clear());
+        let unlisted = &mut connected(|config| config.access_list.clear());
         assert_eq!(
-            translate(nobody, &good()),
+            translate(unlisted, &good()),
             Err(Untranslated::NotOnAccessList)
         );
         // A closed connection's QP may belong to another one.

@@ -59,14 +59,14 @@ const fcn = (() => {
     failure.textContent = text;
     failure.hidden = false;
   }
-  /** Screen readers are told each tenth. */
+  /** Announces progress to screen readers at each tenth. */
   function progressOf(size) {
-    let told = -1;
+    let announced = -1;
     return (octets) => {
       bar.value = size > 0 ? octets / size : 0;
       const tenth = Math.floor(bar.value * 10);
-      if (tenth > told) state.textContent = `Reading ${name}: ${tenth * 10} % of ${megabytes(size)}`;
-      told = Math.max(told, tenth);
+      if (tenth > announced) state.textContent = `Reading ${name}: ${tenth * 10} % of ${megabytes(size)}`;
+      announced = Math.max(announced, tenth);
     };
   }
 

@@ -4,8 +4,7 @@
 
 use super::flows::FlowLearner;
 use super::neighbour::Question;
-use super::plan::{FrameContent, Plan};
-use super::traffic::Span;
+use super::plan::{FrameContent, Plan, Span};
 use crate::scenario::model::{NodeId, NodeKind, Simulation};
 use crate::sim::frames;
 use crate::sim::live::LiveNode;
@@ -14,6 +13,7 @@ use fcn_observe::{DataPacket, Ecn, FlowKey};
 use fcn_tool::quantity::counted;
 use fcn_wire::header::ethernet;
 use fcn_wire::{Frame, LinkType, Notification, Profile, ip};
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::net::IpAddr;
@@ -47,6 +47,21 @@ impl LinkFrame {
             at: self.at,
         }
     }
+}
+
+/// Statistics of a link at the end.
+#[derive(Serialize)]
+pub struct LinkReport {
+    /// The interface.
+    pub interface: String,
+    /// The node played on it.
+    pub peer: String,
+    /// Method of sending and receiving frames.
+    pub mode: String,
+    /// Frames that the link did not accept.
+    pub refused: u64,
+    /// Received frames lost because they were not read in time; null if unknown.
+    pub lost: Option<u64>,
 }
 
 /// All frames on the device's links, in order.

@@ -1,10 +1,10 @@
 //! The `check` command: scenario, interfaces, main loop and reports.
 
-use super::bench::{Bench, parse};
+use super::bench::{Bench, LinkReport, parse};
 use super::judge::{Outcome, Verdict, untested_core};
-use super::plan::{Limits, Plan, Setup, test_network};
+use super::plan::{Limits, Plan, Setup, test_network, usual_config};
 use super::receiver;
-use super::report::{self, CheckInfo, CheckRun, LinkReport, RunEnd};
+use super::report::{self, CheckInfo, CheckRun, RunEnd};
 use super::roles::{judge, plan};
 use super::statements::Test;
 use super::test_plan;
@@ -213,15 +213,6 @@ fn network(options: &Check) -> Result<(String, Simulation, NodeId)> {
     let device = options.role.node(&simulation, options.node.as_deref())?;
     let simulation = prepared(&simulation, device, options.role, options.flow_rate);
     Ok((scenario.name, simulation, device))
-}
-
-/// Returns the scenario of a role that does not fit the default one.
-pub fn usual_config(role: Role) -> Option<&'static str> {
-    match role {
-        Role::Proxy => Some("proxy"),
-        Role::IngressPe => Some("wan-fcn"),
-        _ => None,
-    }
 }
 
 /// Returns the network as it is played around the device.

@@ -2,7 +2,6 @@
 //! applies the roles' own verdicts.
 
 use super::bench::{LinkFrame, Record, parse};
-use super::notification;
 use super::plan::{Plan, Setup, mask_mutable_fields};
 use super::statements::{Statement, Test};
 use crate::device::Role;
@@ -413,10 +412,6 @@ pub fn by_rules(setup: &Setup<'_>, classified: &ClassifiedFrames<'_>, ledger: &m
         .forwarded
         .iter()
         .filter(|seen| seen.parsed.ioam_trace().is_some() && !seen.is_unchanged);
-    for own in &classified.generated {
-        notification::judge(own, ledger);
-    }
-    ledger.record_untestable_all(&notification::STATEMENTS, "the device sent no such message");
     for seen in classified.generated.iter().chain(written) {
         let mut findings = Findings::new();
         seen.parsed.check(IcrcCheck::On, &mut findings);

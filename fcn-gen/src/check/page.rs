@@ -1,9 +1,8 @@
 //! The report as a self-contained page for readers who were not there: what was tested, how, with
 //! which result, and the frames that show it. `page.js` renders it.
 
-use super::bench::{Record, parse};
+use super::bench::{LinkReport, Record, parse};
 use super::judge::Outcome;
-use crate::check::report::LinkReport;
 use fcn_observe::DataPacket;
 use fcn_tool::page::Page;
 use fcn_wire::icrc::{Reading, Verdict};

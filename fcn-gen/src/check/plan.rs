@@ -27,6 +27,38 @@ const FOREVER: Ps = Ps(100_000 * Ps::SECOND.0);
 /// Maximum length of a notification in octets.
 const LONGEST: usize = fcn_wire::proxy_cn::MAX_IPV6_PACKET;
 
+/// Earliest and latest possible time of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Earliest possible time.
+    pub since: Ps,
+    /// Latest possible time.
+    pub at: Ps,
+}
+
+impl Span {
+    /// Returns the shortest possible time since `earlier`.
+    #[must_use]
+    pub const fn shortest_since(self, earlier: Self) -> Ps {
+        Ps(self.since.0.saturating_sub(earlier.at.0))
+    }
+
+    /// Returns the longest possible time since `earlier`.
+    #[must_use]
+    pub const fn longest_since(self, earlier: Self) -> Ps {
+        Ps(self.at.0.saturating_sub(earlier.since.0))
+    }
+}
+
+/// Returns the scenario of a role that does not fit the default one.
+pub fn usual_config(role: Role) -> Option<&'static str> {
+    match role {
+        Role::Proxy => Some("proxy"),
+        Role::IngressPe => Some("wan-fcn"),
+        _ => None,
+    }
+}
+
 /// Limits that the drafts leave to the operator. Times are the scenario's.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {

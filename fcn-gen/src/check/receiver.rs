@@ -4,9 +4,8 @@
 use super::bench::{Record, parse};
 use super::flows::{FlowLearner, LearntFlow};
 use super::judge::{ClassifiedFrames, DeviceFrame, Ledger, over_rate};
-use super::plan::{Plan, Setup, WIRE_OVERHEAD, kinds};
+use super::plan::{Plan, Setup, Span, WIRE_OVERHEAD, kinds};
 use super::statements::{Statement, Test};
-use super::traffic::Span;
 use crate::scenario::model::{Flow, Simulation};
 use crate::units::{Ps, Rate};
 use fcn_observe::{DataPacket, Ecn, FlowKey};

@@ -1,7 +1,7 @@
 //! The output of a check: the announcement before it, and the report as text, JSON, page, JUnit XML,
 //! and packets.
 
-use super::bench::Record;
+use super::bench::{LinkReport, Record};
 use super::judge::{Grade, Judgement, Latency, Outcome, Verdict};
 use super::page;
 use super::plan::{Plan, Setup};
@@ -14,7 +14,6 @@ use fcn_tool::console::to_json;
 use fcn_tool::failure::{Failure, Result};
 use fcn_tool::quantity::counted;
 use fcn_wire::{LinkType, Profile};
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -80,21 +79,6 @@ pub struct CheckInfo<'a> {
     pub settings: Vec<(&'static str, String)>,
     /// Code points.
     pub profile: &'a Profile,
-}
-
-/// Statistics of a link at the end.
-#[derive(Serialize)]
-pub struct LinkReport {
-    /// The interface.
-    pub interface: String,
-    /// The node played on it.
-    pub peer: String,
-    /// Method of sending and receiving frames.
-    pub mode: String,
-    /// Frames that the link did not accept.
-    pub refused: u64,
-    /// Received frames lost because they were not read in time; null if unknown.
-    pub lost: Option<u64>,
 }
 
 /// Counts the outcomes by grade: passed, noted, failed, untested.

@@ -3,7 +3,7 @@
 use super::bench::Record;
 use super::judge::{Grade, Judgement, Ledger, by_rules, classify};
 use super::plan::{Plan, Setup};
-use super::{congestion_point, receiver, sender, translator};
+use super::{congestion_point, notification, receiver, sender, translator};
 use crate::device::Role;
 use fcn_tool::failure::Result;
 
@@ -23,6 +23,10 @@ pub fn judge(setup: &Setup<'_>, plan: &Plan, record: &Record) -> Judgement {
     let sorted = classify(setup, record);
     let mut ledger = Ledger::new(plan);
     if !setup.off {
+        for own in &sorted.generated {
+            notification::judge(own, &mut ledger);
+        }
+        ledger.record_untestable_all(&notification::STATEMENTS, "the device sent no such message");
         by_rules(setup, &sorted, &mut ledger);
     }
     match setup.role {

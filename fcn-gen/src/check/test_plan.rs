@@ -393,7 +393,7 @@ impl<'a> Plan<'a> {
     /// Returns the scenario of the plan, or of its role.
     fn config(&self) -> Option<&str> {
         let given = self.options.iter().find(|option| option.id == "config");
-        let usual = self.role.and_then(super::command::usual_config);
+        let usual = self.role.and_then(super::plan::usual_config);
         given.and_then(|option| option.value.as_deref()).or(usual)
     }
 

@@ -3,7 +3,7 @@
 
 use super::bench::{Record, parse};
 use super::judge::{ClassifiedFrames, Ledger, data};
-use super::plan::{Plan, Setup};
+use super::plan::{Plan, Setup, Span};
 use super::statements::{Statement, Test};
 use crate::device::Role;
 use crate::units::Ps;
@@ -17,29 +17,6 @@ use std::ops::Range;
 const FEW_LOST: usize = 2;
 /// Lost packets are a fault from one in this many on.
 const LOST_ONE_IN: usize = 100;
-
-/// Earliest and latest possible time of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// Earliest possible time.
-    pub since: Ps,
-    /// Latest possible time.
-    pub at: Ps,
-}
-
-impl Span {
-    /// Returns the shortest possible time since `earlier`.
-    #[must_use]
-    pub const fn shortest_since(self, earlier: Self) -> Ps {
-        Ps(self.since.0.saturating_sub(earlier.at.0))
-    }
-
-    /// Returns the longest possible time since `earlier`.
-    #[must_use]
-    pub const fn longest_since(self, earlier: Self) -> Ps {
-        Ps(self.at.0.saturating_sub(earlier.since.0))
-    }
-}
 
 /// Identity of a data packet on both sides of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -54,11 +54,13 @@
 
 mod command;
 mod drive;
+mod links;
 mod metrics;
 mod report;
 mod translator;
 
-pub use command::{EMULATE_SCHEMA, EMULATE_VERSION, emulate};
+pub use command::emulate;
+pub use report::{EMULATE_SCHEMA, EMULATE_VERSION};
 pub use translator::{Part, Untranslated};
 
 #[cfg(doc)]

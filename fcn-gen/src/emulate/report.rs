@@ -1,7 +1,6 @@
 //! The report at the end of a run, as text and as JSON. docs/emulate.md describes the JSON.
 
-use super::command::{EMULATE_SCHEMA, EMULATE_VERSION, FinishedRun};
-use super::drive::{LinkTraffic, RunEnd};
+use super::drive::{LinkTraffic, Measured, RunEnd};
 use crate::device::fault::InjectedFault;
 use crate::sim::live::Counters;
 use crate::truth::{FlowTruth, SwitchTruth};
@@ -12,6 +11,18 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
+
+/// Name of the report's schema.
+pub const EMULATE_SCHEMA: &str = "fcn-gen/emulate";
+/// Version of the schema: raised when a field changes its meaning or is removed.
+pub const EMULATE_VERSION: u32 = 1;
+
+/// A run that is over.
+pub struct FinishedRun {
+    pub ended: RunEnd,
+    pub measured: Measured,
+    pub links: Vec<LinkReport>,
+}
 
 /// The report.
 #[derive(Debug, Serialize)]

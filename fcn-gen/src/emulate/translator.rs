@@ -1,7 +1,7 @@
 //! A bump in the wire in front of a host whose NIC does not know Fast CNPs: everything passes
 //! unchanged, and Fast CNPs for the host become plain CNPs.
 
-use super::command::{OpenLinks, conclude, demand_end, end_of, show};
+use super::links::{OpenLinks, conclude, demand_end, end_of, show};
 use super::report::Report;
 use crate::cli::Emulate;
 use crate::device::{LinkNode, Role, assign, load};

@@ -31,7 +31,7 @@ pub struct Params {
     pub fs_range: Duration,
     /// fs_min: window in packets up to which a flow has all of it. Default 0.1.
     pub fs_min: f64,
-    /// fs_max: window in packets from which a flow has none of it. Default 100.
+    /// fs_max: window in packets from which it is zero. Default 100.
     pub fs_max: f64,
     /// ai: additive increase in packets per round-trip time. Default 1.
     pub ai: f64,
@@ -72,7 +72,7 @@ impl Params {
     pub fn target(&self, window: f64) -> f64 {
         let range = self.fs_range.as_secs_f64();
         let [least, most] = [self.fs_min, self.fs_max].map(|packets| packets.max(1e-9).sqrt());
-        // Without a range of windows there is none of delays.
+        // Without a range of windows, the delay does not depend on the window.
         let slope = (1.0 / least - 1.0 / most).max(1e-9);
         let alpha = range / slope;
         let scaled = alpha / window.max(1e-9).sqrt() - alpha / most;

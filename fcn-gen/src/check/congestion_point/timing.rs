@@ -2,9 +2,9 @@
 
 use super::super::bench::Record;
 use super::super::judge::{DeviceFrame, Ledger};
-use super::super::plan::{DataSent, Plan, Setup};
+use super::super::plan::{DataSent, Plan, Setup, Span};
 use super::super::statements::{Statement, Test};
-use super::super::traffic::{Passage, Queue, Span, Traffic, completed};
+use super::super::traffic::{Passage, Queue, Traffic, completed};
 use super::{EACH, ONE, TRACED};
 use crate::units::Ps;
 use fcn_observe::FlowKey;
