@@ -566,7 +566,10 @@ impl<E: Default> Correlator<E> {
                 // One NAK explains one retransmission.
                 naks.get_mut(&(from, to, psn))?.take()
             });
-            if data.new_mark && data.order.is_some_and(|order| order != Order::Copied) {
+            // A copy may be the first to be marked, at a capture point after the congested queue.
+            let is_first =
+                earlier.is_some() || (data.order).is_some_and(|order| order != Order::Copied);
+            if data.new_mark && is_first {
                 data.silent =
                     (self.receivers).marked(data.sighting.at, data.key.receiver, &mut flow.answers);
             }
@@ -704,7 +707,13 @@ impl<E> Correlator<E> {
             Origin::Unknown => flow.is_none(),
             _ => false,
         };
-        if let (Kind::Cnp, Subject::SenderQp(qp)) = (notification.kind, notification.subject)
+        // A receiver may answer marks with Fast CNPs, too.
+        let qp = match notification.subject {
+            Subject::SenderQp(qp) if notification.kind == Kind::Cnp => Some(qp),
+            Subject::ReceiverQp { receiver, qp } if receiver == notification.notifier => Some(qp),
+            _ => None,
+        };
+        if let Some(qp) = qp
             && from_receiver
             && !is_copy
             && !(flow.as_deref_mut()).is_some_and(|flow| flow.is_copied(capture.at))

@@ -250,9 +250,8 @@ impl Exchange {
         if sent.order == Order::Overtaken {
             return None;
         }
-        let incident = self.ecn(sent);
         let Some(psn) = sent.sequence.of_connection() else {
-            return incident;
+            return self.ecn(sent);
         };
         let is_resent = match sent.order {
             Order::New => false,
@@ -262,9 +261,12 @@ impl Exchange {
                 self.is_resent(sent.at, psn, sent.order)
             }
         };
+        if sent.order == Order::Copied && !is_resent {
+            return None;
+        }
+        let incident = self.ecn(sent);
         let incident = match (is_resent, sent.order) {
             (true, _) => self.resent(sent.at, psn).or(incident),
-            (false, Order::Copied) => return incident,
             (false, Order::Late) => {
                 self.late = self.late.saturating_add(1);
                 incident

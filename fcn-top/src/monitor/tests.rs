@@ -2023,6 +2023,23 @@ fn a_receiver_that_answers_no_mark_is_reported_once() {
     assert_eq!((receiver.marked, receiver.expected), (102, 101));
 }
 
+#[test]
+fn marks_after_the_first_capture_point_count_for_the_receiver() {
+    let mut monitor = Monitor::new(Settings::default());
+    let bth = BthRepr::new(Opcode::RC_ACKNOWLEDGE, Qp::truncate(0x77), 99);
+    let ack = [UDP, Part::Bth(bth), Part::Bytes(&[0; 4])];
+    see(&mut monitor, START, 1, &frame(RECEIVER, &ack, GOOD));
+    for number in 0..100 {
+        let at = START + 1_000 + u64::from(number) * 60_000;
+        see(&mut monitor, at, 0, &data(number, false));
+        see(&mut monitor, at + 5_000, 1, &data(number, number % 2 == 1));
+    }
+    let tables = monitor.tables(Wanted::ALL);
+    assert_eq!(tables.totals.data, 100);
+    let receiver = &tables.receivers[0];
+    assert_eq!((receiver.marked, receiver.expected), (50, 50));
+}
+
 /// A packet of a connection between [`SENDER`] and [`RECEIVER`], in either direction.
 fn of_connection(source: Ipv6Addr, ecn: u8, header: BthRepr, syndrome: Option<u8>) -> Vec<u8> {
     let destination = if source == SENDER { RECEIVER } else { SENDER };
